@@ -1,0 +1,146 @@
+"""An effort for any row, without a new plan.
+
+A plan between `m` anchor rows leaves a price `v` at each anchor. A new row goes to the anchor
+outside its zone where distance less price is smallest, and its effort is the distance it travels.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mrot_scale.method.batches import Batch, BatchPlan, zone_count
+from mrot_scale.method.cost import (
+    Bools,
+    coulomb_cost,
+    engineered_cost,
+    smallest_in_each_row,
+    squared_distances,
+)
+from mrot_scale.method.efforts import Problem
+from mrot_scale.method.neighbours import LiftedAnchors
+from mrot_scale.method.transport import robust_scale, solve_plan
+
+Floats = NDArray[np.float64]
+Ids = NDArray[np.int64]
+
+LIFT_LIMIT = 100.0
+"""Largest price range, in median squared distances, at which float32 still ranks well."""
+
+LIFT_COLUMNS = 64
+"""Fewest columns at which the lifted search is the faster one (python -m benchmarks.solvers)."""
+
+_BLOCK_ROWS = 4_096
+
+
+@dataclass(frozen=True)
+class AnchorSet:
+    """Anchor rows in a view's coordinates, with the prices their plan left."""
+
+    rows: Floats
+    """Anchors, shape (m, q)."""
+
+    v: Floats
+    """Price of each anchor, shape (m,)."""
+
+    ids: Ids
+    """Row number of each anchor in the sample it was drawn from, shape (m,)."""
+
+    eps: float
+    """Entropic regularisation of the plan, in units of squared distance; 0 for exact."""
+
+
+def draw_anchor_batches(n_rows: int, anchor_rows: int, n_sets: int, seed: int) -> list[Batch]:
+    """Return the rows of each anchor set, disjoint as far as the number of rows allows."""
+    per_repeat = max(1, n_rows // anchor_rows)
+    plan = BatchPlan(n_rows, anchor_rows, -(-n_sets // per_repeat), seed)
+    whole = (b for b in plan if bool(b.own.all()))
+    return [batch for batch, _ in zip(whole, range(n_sets), strict=False)]
+
+
+def fit_anchor_set(rows: Floats, ids: Ids, problem: Problem, name: str,
+                   squared_radii: Floats | None = None) -> AnchorSet:
+    """Solve the problem between the anchors and keep what routing a new row needs."""
+    cost = problem.cost(rows, squared_radii=squared_radii)
+    plan = solve_plan(cost, eps=problem.eps, name=name)
+    return AnchorSet(rows, plan.v, ids, plan.eps)
+
+
+def route_costs(anchors: AnchorSet, rows: Floats, problem: Problem, *,
+                search: Literal["auto", "dense", "lifted"] = "auto") -> Floats:
+    """Return the effort of each row against the anchors, shape (n,)."""
+    if search == "auto":
+        search = "lifted" if lifted_search_is_safe(anchors, problem) else "dense"
+    if search == "lifted":
+        return _lifted_routes(anchors, rows, problem)
+    blocks = range(0, len(rows), _BLOCK_ROWS)
+    parts = [_dense_routes(anchors, rows[s : s + _BLOCK_ROWS], problem) for s in blocks]
+    return np.concatenate(parts) if parts else np.zeros(0)
+
+
+def lifted_search_is_safe(anchors: AnchorSet, problem: Problem) -> bool:
+    """Tell whether one FAISS search in an extra dimension ranks anchors well, and pays."""
+    by_rank = problem.kind == "engineered" and problem.radius is None and problem.ceiling == "max"
+    if not by_rank or anchors.eps > 0 or anchors.rows.shape[1] < LIFT_COLUMNS:
+        return False
+    spread = float(anchors.v.max() - anchors.v.min())
+    return spread < LIFT_LIMIT * robust_scale(squared_distances(anchors.rows, anchors.rows))
+
+
+def _dense_routes(anchors: AnchorSet, rows: Floats, problem: Problem) -> Floats:
+    D = squared_distances(rows, anchors.rows)
+    if problem.kind == "coulomb":
+        return _routes_at(coulomb_cost(D), anchors)
+    zone = _zone_among_anchors(D, problem)
+    if problem.ceiling == "zone":  # staying put is optimal: the effort is the zone's reach
+        return np.asarray(np.where(zone, D, 0.0).max(axis=1))
+    # A row that is no anchor cannot stay put, so the zone is closed to it unless it is all there is.
+    closed = zone & ~zone.all(axis=1, keepdims=True) if problem.ceiling == "max" else None
+    return _routes_at(engineered_cost(D, zone, problem.ceiling), anchors, closed)
+
+
+def _routes_at(cost: Floats, anchors: AnchorSet, closed: Bools | None = None) -> Floats:
+    """Return the cost of each row's route: the cheapest after prices, or their soft mean."""
+    if anchors.eps > 0:
+        return _soft_routes(cost, anchors)
+    priced = cost - anchors.v
+    target = (priced if closed is None else np.where(closed, np.inf, priced)).argmin(axis=1)
+    return np.asarray(cost[np.arange(len(cost)), target])
+
+
+def _zone_among_anchors(D: Floats, problem: Problem) -> Bools:
+    if problem.radius is not None:
+        return np.asarray(problem.radius**2 > D)
+    n_anchors = D.shape[1]
+    count = zone_count(n_anchors, problem.alpha, problem.k)
+    return smallest_in_each_row(D, min(count, n_anchors - 1))
+
+
+def _soft_routes(cost: Floats, anchors: AnchorSet) -> Floats:
+    """Return the mean cost under the entropic plan's conditional law over anchors."""
+    logits = (anchors.v - cost) / anchors.eps
+    logits -= logits.max(axis=1, keepdims=True)
+    shares = np.exp(logits)
+    return np.asarray((shares * cost).sum(axis=1) / shares.sum(axis=1))
+
+
+def _lifted_routes(anchors: AnchorSet, rows: Floats, problem: Problem) -> Floats:
+    """Route by FAISS, taking its hits as candidates and deciding among them in float64."""
+    count = min(zone_count(len(anchors.rows), problem.alpha, problem.k), len(anchors.rows) - 1)
+    index = LiftedAnchors(anchors.rows, anchors.v)
+    efforts = np.empty(len(rows))
+    for start in range(0, len(rows), _BLOCK_ROWS):
+        block = rows[start : start + _BLOCK_ROWS]
+        inside = index.nearest(block, count)
+        hits = index.cheapest(block, count + 1)
+        D = _distances_to(block, anchors.rows, hits)
+        in_zone = (hits[:, :, None] == inside[:, None, :]).any(axis=2)
+        target = np.where(in_zone, np.inf, D - anchors.v[hits]).argmin(axis=1)
+        efforts[start : start + len(block)] = D[np.arange(len(block)), target]
+    return efforts
+
+
+def _distances_to(rows: Floats, anchors: Floats, ids: Ids) -> Floats:
+    """Return the float64 squared distance of each row to its own candidates."""
+    return np.asarray(((rows[:, None, :] - anchors[ids]) ** 2).sum(axis=2))

@@ -1,0 +1,158 @@
+"""How hard it is for each row to send its mass away, exactly or averaged over mini-batches."""
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mrot_scale.errors import ConfigError
+from mrot_scale.method.batches import Batch, BatchPlan, fitting_batch_rows, zone_count
+from mrot_scale.method.cost import (
+    Bools,
+    Ceiling,
+    ball_zone,
+    coulomb_cost,
+    engineered_cost,
+    mass_zone,
+    nearest_zone,
+    squared_distances,
+)
+from mrot_scale.method.transport import efforts_of, normalised_weights
+
+Floats = NDArray[np.float64]
+
+ZERO_EFFORT_SHARE = 1e-6
+"""Efforts below this share of the median positive effort count as that share of it."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What is forbidden and what it costs: the settings of one transport problem."""
+
+    alpha: float = 0.04
+    """Share of the mass in the exclusion zone."""
+
+    k: int | None = None
+    """Number of other rows in the zone of every problem; overrides `alpha`."""
+
+    radius: float | None = None
+    """Radius of an open ball as the zone; overrides `alpha`."""
+
+    ceiling: Ceiling = "max"
+    """Cost inside the zone."""
+
+    kind: Literal["engineered", "coulomb"] = "engineered"
+    """The engineered cost, or the repulsive Coulomb baseline, which has no zone."""
+
+    eps: float = 0.0
+    """Entropic regularisation relative to the median cost; 0 solves exactly."""
+
+    @property
+    def effort_sign(self) -> float:
+        """+1 when a high effort is anomalous, -1 for the Coulomb cost, where a low one is."""
+        return -1.0 if self.kind == "coulomb" else 1.0
+
+    def cost(self, rows: Floats, *, squared_radii: Floats | None = None,
+             weights: Floats | None = None) -> Floats:
+        """Return the cost between all pairs of rows of one problem."""
+        D = squared_distances(rows, rows)
+        if self.kind == "coulomb":
+            return coulomb_cost(D)
+        return engineered_cost(D, self._zone(D, squared_radii, weights), self.ceiling)
+
+    def _zone(self, D: Floats, squared_radii: Floats | None, weights: Floats | None) -> Bools:
+        if self.radius is not None:
+            return ball_zone(D, self.radius**2)
+        if squared_radii is not None:
+            return ball_zone(D, squared_radii)
+        if weights is not None and self.k is None:
+            return mass_zone(D, self.alpha, normalised_weights(weights, len(D)))
+        return nearest_zone(D, min(zone_count(len(D), self.alpha, self.k), len(D) - 1))
+
+
+def transport_efforts(rows: Floats, problem: Problem | None = None, *,
+                      weights: Floats | None = None, name: str = "the table") -> Floats:
+    """Return the exact (or entropic) effort of each row in one problem holding all rows.
+
+    Parameters
+    ----------
+    rows
+        Finite features, shape (n, d), in the coordinates whose distances matter.
+    problem
+        Zone, cost and regularisation; defaults to zone mass .04, exact.
+    weights
+        Positive mass of each row; uniform when omitted. With weights the zone is counted in mass.
+    name
+        How errors call this problem.
+    """
+    problem = problem or Problem()
+    rows = np.asarray(rows, dtype=np.float64)
+    fitting_batch_rows(len(rows), None, problem.alpha, problem.k)
+    cost = problem.cost(rows, weights=weights)
+    return efforts_of(cost, eps=problem.eps, weights=weights, name=name)
+
+
+def minibatch_efforts(rows: Floats, problem: Problem | None = None, *, batch_rows: int | None = 256,
+                      repeats: int = 8, seed: int = 0, squared_radii: Floats | None = None,
+                      threads: int = 1) -> Floats:
+    """Return the effort of each row in each of its `repeats` batches, shape (n, repeats).
+
+    Average them with `mean_log_efforts`. `batch_rows=None` solves one batch of all rows, exactly.
+    """
+    problem = problem or Problem()
+    rows = np.asarray(rows, dtype=np.float64)
+    size = fitting_batch_rows(len(rows), batch_rows, problem.alpha, problem.k)
+    plan = BatchPlan(len(rows), size, 1 if size == len(rows) else repeats, seed)
+    return solve_batches(rows, plan, problem, squared_radii=squared_radii, threads=threads)
+
+
+def solve_batches(rows: Floats, plan: BatchPlan, problem: Problem, *, name: str = "",
+                  squared_radii: Floats | None = None, threads: int = 1,
+                  on_batch: Callable[[], None] | None = None) -> Floats:
+    """Return the efforts of every batch of the plan, put back by row: shape (n, repeats)."""
+    if threads < 1:
+        raise ConfigError(f"threads must be at least 1, got {threads}.")
+
+    def solve(batch: Batch) -> tuple[Batch, Floats]:
+        radii = None if squared_radii is None else squared_radii[batch.rows]
+        return batch, batch_efforts(rows[batch.rows], problem, f"{name}{batch}", radii)
+
+    efforts = np.empty((plan.n_rows, plan.repeats))
+    for batch, found in _run(solve, plan, threads):
+        efforts[batch.rows[batch.own], batch.repeat] = found[batch.own]
+        if on_batch:
+            on_batch()
+    return efforts
+
+
+def batch_efforts(rows: Floats, problem: Problem, name: str,
+                  squared_radii: Floats | None = None) -> Floats:
+    """Return the efforts of the rows of one batch."""
+    cost = problem.cost(rows, squared_radii=squared_radii)
+    return efforts_of(cost, eps=problem.eps, name=name)
+
+
+def effort_floor(efforts: Floats) -> float:
+    """Return the smallest effort told apart from zero, which equal rows can have."""
+    positive = efforts[efforts > 0]
+    return ZERO_EFFORT_SHARE * float(np.median(positive)) if positive.size else 1.0
+
+
+def mean_log_efforts(efforts: Floats, floor: float) -> Floats:
+    """Return the mean log effort of each row over its repeats, ignoring repeats that are NaN."""
+    logs = np.log(np.maximum(efforts, floor))
+    return np.asarray(np.nanmean(logs, axis=1))
+
+
+def _run(solve: Callable[[Batch], tuple[Batch, Floats]], plan: BatchPlan,
+         threads: int) -> Iterable[tuple[Batch, Floats]]:
+    # SciPy's assignment solver lets go of the interpreter lock, so threads are worth having.
+    if threads == 1:
+        yield from map(solve, plan)
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        for repeat in range(plan.repeats):
+            yield from pool.map(solve, plan.repeat_batches(repeat))

@@ -1,0 +1,149 @@
+"""How far each row's neighbourhood reaches, and fast nearest-anchor look-ups. The only importer
+of FAISS.
+
+FAISS answers in float32 and, for large references, approximately; it only proposes rows. Distances
+that decide anything are measured again by `cost.squared_distances`.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import faiss
+import numpy as np
+from numpy.typing import NDArray
+
+from mrot_scale.errors import DataError
+from mrot_scale.method.cost import Floats, paired_squared_distances, squared_distances
+
+Ids = NDArray[np.int64]
+
+FLAT_LIMIT = 32_768
+"""References up to this many rows are searched exhaustively, larger ones through cells (IVF)."""
+
+_QUERY_BLOCK = 4_096
+_RECALL_ROWS = 256
+_RECALL_GOAL = 0.95
+
+
+@dataclass(frozen=True)
+class Radii:
+    """The reach of each row's zone and how well the index found it."""
+
+    squared: Floats
+    """Squared distance to the first reference row outside the zone, shape (n,)."""
+
+    recall: float
+    """Share of true neighbours found on a sample of rows; 1 for an exhaustive search."""
+
+
+class ReferenceIndex:
+    """A sample of rows, indexed, against which neighbourhoods are measured."""
+
+    def __init__(self, rows: Floats, ids: Ids, *, flat_limit: int = FLAT_LIMIT) -> None:
+        self._rows, self._ids = rows, ids
+        self._shift = rows.mean(axis=0)
+        vectors = self._as_float32(rows)
+        self._exact = len(rows) <= flat_limit
+        self._index = _flat_index(vectors) if self._exact else _cell_index(vectors)
+
+    def radii(self, rows: Floats, ids: Ids, alpha: float) -> Radii:
+        """Return for each row the radius whose open ball holds the share `alpha` of the others.
+
+        `ids` name the rows; a row that is itself in the reference is left out by its id.
+        """
+        n_inside = max(1, round(alpha * len(self._ids)))
+        if n_inside + 2 > len(self._ids):
+            raise DataError(
+                f"A zone of {n_inside} reference rows needs a reference of at least "
+                f"{n_inside + 2} rows, got {len(self._ids)}."
+            )
+        recall = 1.0 if self._exact else self._reach_recall_goal(rows, n_inside + 2)
+        blocks = range(0, len(rows), _QUERY_BLOCK)
+        parts = [
+            self._block_radii(rows[s : s + _QUERY_BLOCK], ids[s : s + _QUERY_BLOCK], n_inside)
+            for s in blocks
+        ]
+        return Radii(np.concatenate(parts), recall)
+
+    def _block_radii(self, rows: Floats, ids: Ids, n_inside: int) -> Floats:
+        _, found = self._index.search(self._as_float32(rows), n_inside + 2)
+        short = (found < 0).any(axis=1)
+        if short.any():  # the cells visited held too few rows
+            found[short] = self._search_all(rows[short], n_inside + 2)
+        itself = self._ids[found] == ids[:, None]
+        # The first row outside the zone: one further along when the row itself was found.
+        past = np.where(itself.any(axis=1), n_inside + 1, n_inside)
+        outside = found[np.arange(len(rows)), past]
+        return paired_squared_distances(rows, self._rows[outside])
+
+    def _search_all(self, rows: Floats, count: int) -> Ids:
+        D = squared_distances(rows, self._rows)
+        return np.argsort(D, axis=1, kind="stable")[:, :count]
+
+    def _reach_recall_goal(self, rows: Floats, count: int) -> float:
+        """Visit more cells until the goal is met on an even sample of rows; return the recall."""
+        probe = rows[:: max(1, len(rows) // _RECALL_ROWS)][:_RECALL_ROWS]
+        truth = self._search_all(probe, count)
+        recall = 0.0
+        while True:
+            _, found = self._index.search(self._as_float32(probe), count)
+            recall = float(np.mean([np.isin(t, f).mean() for t, f in zip(truth, found, strict=True)]))
+            if recall >= _RECALL_GOAL or self._index.nprobe >= self._index.nlist:
+                return recall
+            self._index.nprobe = min(2 * self._index.nprobe, self._index.nlist)
+
+    def _as_float32(self, rows: Floats) -> NDArray[np.float32]:
+        # Centred first: float32 keeps seven digits of whatever is left.
+        return np.ascontiguousarray(rows - self._shift, dtype=np.float32)
+
+
+class LiftedAnchors:
+    """Anchors searched by `|x - y|^2 - v` in one extra dimension, and by plain distance."""
+
+    def __init__(self, anchors: Floats, v: Floats) -> None:
+        self._shift = anchors.mean(axis=0)
+        centred = (anchors - self._shift).astype(np.float32)
+        lift = np.sqrt(v.max() - v).astype(np.float32)[:, None]
+        self._lifted = _flat_index(np.ascontiguousarray(np.hstack([centred, lift])))
+        self._plain = _flat_index(np.ascontiguousarray(centred))
+
+    def cheapest(self, rows: Floats, count: int) -> Ids:
+        """Return the `count` anchors with the smallest lifted distance, shape (n, count)."""
+        flat = np.zeros((len(rows), 1), dtype=np.float32)
+        queries = np.hstack([(rows - self._shift).astype(np.float32), flat])
+        found: Ids = self._lifted.search(np.ascontiguousarray(queries), count)[1]
+        return found
+
+    def nearest(self, rows: Floats, count: int) -> Ids:
+        """Return the `count` nearest anchors, shape (n, count)."""
+        queries = np.ascontiguousarray(rows - self._shift, dtype=np.float32)
+        found: Ids = self._plain.search(queries, count)[1]
+        return found
+
+
+def set_threads(threads: int) -> None:
+    """Bound the threads FAISS starts."""
+    faiss.omp_set_num_threads(threads)
+
+
+def _flat_index(vectors: NDArray[np.float32]) -> Any:
+    index = faiss.IndexFlatL2(vectors.shape[1])
+    index.add(vectors)
+    return index
+
+
+def _cell_index(vectors: NDArray[np.float32]) -> Any:
+    """Return an inverted-file index, trained with a fixed seed on one thread (same bytes)."""
+    n_rows, n_columns = vectors.shape
+    n_cells = int(4 * np.sqrt(n_rows))
+    index = faiss.IndexIVFFlat(faiss.IndexFlatL2(n_columns), n_columns, n_cells)
+    index.cp.seed = 1
+    threads = faiss.omp_get_max_threads()
+    faiss.omp_set_num_threads(1)
+    try:
+        index.train(vectors[: 64 * n_cells])
+    finally:
+        faiss.omp_set_num_threads(threads)
+    index.add(vectors)
+    index.nprobe = 8
+    return index

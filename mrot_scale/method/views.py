@@ -1,0 +1,125 @@
+"""The coordinates a problem is solved in: a scaling, a subset of columns, perhaps whitened.
+
+Different scalings find different anomalies, so efforts are computed in several views and combined.
+A view is fitted on a sample and is then a few arrays.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mrot_scale.errors import ConfigError
+
+Floats = NDArray[np.float64]
+Scaling = Literal["none", "standard", "robust"]
+SCALINGS: tuple[Scaling, ...] = ("none", "standard", "robust")
+
+
+@dataclass(frozen=True)
+class ViewSpec:
+    """What a view is to be, before it has seen data."""
+
+    scaling: Scaling | tuple[Scaling, ...] = "robust"
+    """One scaling for all columns of the view, or one for each of them."""
+
+    columns: tuple[int, ...] | None = None
+    """Positions of the columns used; all when omitted."""
+
+    whiten: int | None = None
+    """Number of principal components kept and scaled to unit variance; none when omitted."""
+
+    @property
+    def name(self) -> str:
+        parts = [self.scaling if isinstance(self.scaling, str) else "mixed"]
+        if self.columns is not None:
+            parts.append(f"{len(self.columns)}-columns")
+        if self.whiten is not None:
+            parts.append(f"whiten-{self.whiten}")
+        return "-".join(parts)
+
+
+@dataclass(frozen=True)
+class View:
+    """A fitted view: `apply` takes rows to the coordinates in which distances are measured."""
+
+    spec: ViewSpec
+    center: Floats
+    """Subtracted from each column, shape (d,)."""
+
+    scale: Floats
+    """Divides each column afterwards, shape (d,); 1 for a constant column."""
+
+    squash: NDArray[np.bool_]
+    """Columns passed through arcsinh last, shape (d,)."""
+
+    mean: Floats = field(default_factory=lambda: np.zeros(0))
+    """Subtracted before the projection, shape (d,); empty without whitening."""
+
+    components: Floats = field(default_factory=lambda: np.zeros((0, 0)))
+    """Whitening projection, shape (d, q); empty without whitening."""
+
+    def apply(self, rows: Floats) -> Floats:
+        """Return the rows in this view's coordinates, shape (n, q)."""
+        columns = self.spec.columns
+        chosen = rows if columns is None else rows[:, list(columns)]
+        scaled = (chosen - self.center) / self.scale
+        scaled = np.where(self.squash, np.arcsinh(scaled), scaled)
+        if self.components.size:
+            scaled = (scaled - self.mean) @ self.components
+        return np.ascontiguousarray(scaled)
+
+
+def fit_view(spec: ViewSpec, sample: Floats) -> View:
+    """Return the view with its statistics taken from the sample."""
+    chosen = sample if spec.columns is None else sample[:, list(spec.columns)]
+    scalings = _scaling_of_each(spec.scaling, chosen.shape[1])
+    pairs = [_center_and_scale(x, s) for x, s in zip(chosen.T, scalings, strict=True)]
+    center, scale = np.array(pairs, dtype=np.float64).reshape(-1, 2).T
+    squash = np.array([s == "robust" for s in scalings], dtype=bool)
+    view = View(spec, np.ascontiguousarray(center), np.ascontiguousarray(scale), squash)
+    if spec.whiten is None:
+        return view
+    mean, components = _whitening(view.apply(sample), spec.whiten)
+    return View(spec, view.center, view.scale, squash, mean, components)
+
+
+def _scaling_of_each(scaling: Scaling | Sequence[Scaling], n_columns: int) -> Sequence[Scaling]:
+    if isinstance(scaling, str):
+        return [scaling] * n_columns
+    if len(scaling) != n_columns:
+        raise ConfigError(f"A view of {n_columns} columns was given {len(scaling)} scalings.")
+    return scaling
+
+
+def _center_and_scale(column: Floats, scaling: Scaling) -> tuple[float, float]:
+    """Return what to subtract and divide by; a constant column keeps the scale 1."""
+    if scaling not in SCALINGS:
+        raise ConfigError(f"scaling must be one of {', '.join(SCALINGS)}, got {scaling!r}.")
+    low, median, high = np.quantile(column, [0.25, 0.5, 0.75])
+    deviation = float(column.std())
+    if scaling == "none":
+        return float(median), 1.0
+    if scaling == "standard":
+        return float(column.mean()), deviation or 1.0
+    # A column with one value in most rows has no spread between quartiles: fall back.
+    return float(median), float(high - low) or deviation or 1.0
+
+
+def _whitening(scaled: Floats, n_components: int) -> tuple[Floats, Floats]:
+    """Return mean and projection to shrunk, unit-variance principal components."""
+    from sklearn.covariance import ledoit_wolf
+
+    if not 1 <= n_components <= scaled.shape[1]:
+        raise ConfigError(
+            f"whiten must be between 1 and {scaled.shape[1]} (columns of the view), "
+            f"got {n_components}."
+        )
+    covariance, _ = ledoit_wolf(scaled)
+    variances, axes = np.linalg.eigh(covariance)
+    largest = np.argsort(variances)[::-1][:n_components]
+    floor = np.finfo(np.float64).eps * max(float(variances.max()), 1e-300)
+    unit = axes[:, largest] / np.sqrt(np.maximum(variances[largest], floor))
+    return scaled.mean(axis=0), np.ascontiguousarray(unit)

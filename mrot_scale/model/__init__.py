@@ -1,0 +1,1 @@
+"""What is learnt from efforts, and how it rests on disk."""
