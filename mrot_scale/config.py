@@ -11,7 +11,7 @@ PAPER_ROW_LIMIT = 8_000
 
 Method = Literal["model", "effort"]
 NonFinite = Literal["reject", "impute", "score-nan"]
-Regressor = Literal["lightgbm", "boosting", "svr", "knn", "auto"]
+Regressor = Literal["lightgbm", "boosting", "svr", "knn", "auto", "custom"]
 
 
 class ViewConfig(BaseModel):
@@ -19,9 +19,9 @@ class ViewConfig(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    scaling: Literal["none", "standard", "robust"] | tuple[
-        Literal["none", "standard", "robust"], ...
-    ] = "robust"
+    scaling: (
+        Literal["none", "standard", "robust"] | tuple[Literal["none", "standard", "robust"], ...]
+    ) = "robust"
     """none; standard (mean, deviation); robust (median, IQR, then arcsinh); or one per column."""
 
     columns: tuple[int, ...] | None = Field(default=None, min_length=1)
@@ -46,7 +46,7 @@ class MethodConfig(BaseModel):
     """Radius of an open ball as every zone instead of a share."""
 
     zone: Literal["reference", "batch"] = "reference"
-    """Where a zone of mass alpha is measured: in a reference sample (FAISS) or within each batch."""
+    """Where a zone of mass alpha is measured: in a reference sample (FAISS) or in each batch."""
 
     reference_rows: int = Field(default=4_096, ge=64)
     """Rows of the reference sample; its zone holds alpha of them, enough for a steady radius."""
@@ -83,7 +83,7 @@ class MethodConfig(BaseModel):
     """Rows given an effort to learn from, drawn evenly over the table."""
 
     regressor: Regressor = "lightgbm"
-    """Score model; auto picks by k-fold validation."""
+    """Score model; auto picks by k-fold validation, custom is an object given from Python."""
 
     folds: int = Field(default=5, ge=2)
     """Folds behind the out-of-fold outputs that calibrate the score model."""

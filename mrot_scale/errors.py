@@ -60,3 +60,7 @@ class MissingLibraryError(MrotError, ImportError):
     """A system library the package needs is not installed."""
 
     exit_code = 78
+
+
+class NoContrastWarning(UserWarning):
+    """All rows look alike, so their scores say nothing."""

@@ -59,16 +59,22 @@ def draw_anchor_batches(n_rows: int, anchor_rows: int, n_sets: int, seed: int) -
     return [batch for batch, _ in zip(whole, range(n_sets), strict=False)]
 
 
-def fit_anchor_set(rows: Floats, ids: Ids, problem: Problem, name: str,
-                   squared_radii: Floats | None = None) -> AnchorSet:
+def fit_anchor_set(
+    rows: Floats, ids: Ids, problem: Problem, name: str, squared_radii: Floats | None = None
+) -> AnchorSet:
     """Solve the problem between the anchors and keep what routing a new row needs."""
     cost = problem.cost(rows, squared_radii=squared_radii)
     plan = solve_plan(cost, eps=problem.eps, name=name)
     return AnchorSet(rows, plan.v, ids, plan.eps)
 
 
-def route_costs(anchors: AnchorSet, rows: Floats, problem: Problem, *,
-                search: Literal["auto", "dense", "lifted"] = "auto") -> Floats:
+def route_costs(
+    anchors: AnchorSet,
+    rows: Floats,
+    problem: Problem,
+    *,
+    search: Literal["auto", "dense", "lifted"] = "auto",
+) -> Floats:
     """Return the effort of each row against the anchors, shape (n,)."""
     if search == "auto":
         search = "lifted" if lifted_search_is_safe(anchors, problem) else "dense"
@@ -95,7 +101,7 @@ def _dense_routes(anchors: AnchorSet, rows: Floats, problem: Problem) -> Floats:
     zone = _zone_among_anchors(D, problem)
     if problem.ceiling == "zone":  # staying put is optimal: the effort is the zone's reach
         return np.asarray(np.where(zone, D, 0.0).max(axis=1))
-    # A row that is no anchor cannot stay put, so the zone is closed to it unless it is all there is.
+    # A row that is no anchor cannot stay put: the zone is closed to it unless it is all there is.
     closed = zone & ~zone.all(axis=1, keepdims=True) if problem.ceiling == "max" else None
     return _routes_at(engineered_cost(D, zone, problem.ceiling), anchors, closed)
 

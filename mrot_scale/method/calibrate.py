@@ -45,7 +45,7 @@ class GridCounts:
 
     @property
     def centers(self) -> Floats:
-        return (self.cells + 0.5) * self.step
+        return np.asarray((self.cells + 0.5) * self.step, dtype=np.float64)
 
 
 @dataclass(frozen=True)

@@ -43,7 +43,7 @@ def smallest_in_each_row(values: Floats, count: int) -> Bools:
     below = values < kth
     tied = values == kth
     room = count - below.sum(axis=1, keepdims=True)
-    return below | (tied & (np.cumsum(tied, axis=1) <= room))
+    return np.asarray(below | (tied & (np.cumsum(tied, axis=1) <= room)))
 
 
 def nearest_zone(D: Floats, k: int) -> Bools:

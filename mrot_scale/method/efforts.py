@@ -55,8 +55,9 @@ class Problem:
         """+1 when a high effort is anomalous, -1 for the Coulomb cost, where a low one is."""
         return -1.0 if self.kind == "coulomb" else 1.0
 
-    def cost(self, rows: Floats, *, squared_radii: Floats | None = None,
-             weights: Floats | None = None) -> Floats:
+    def cost(
+        self, rows: Floats, *, squared_radii: Floats | None = None, weights: Floats | None = None
+    ) -> Floats:
         """Return the cost between all pairs of rows of one problem."""
         D = squared_distances(rows, rows)
         if self.kind == "coulomb":
@@ -73,8 +74,13 @@ class Problem:
         return nearest_zone(D, min(zone_count(len(D), self.alpha, self.k), len(D) - 1))
 
 
-def transport_efforts(rows: Floats, problem: Problem | None = None, *,
-                      weights: Floats | None = None, name: str = "the table") -> Floats:
+def transport_efforts(
+    rows: Floats,
+    problem: Problem | None = None,
+    *,
+    weights: Floats | None = None,
+    name: str = "the table",
+) -> Floats:
     """Return the exact (or entropic) effort of each row in one problem holding all rows.
 
     Parameters
@@ -95,9 +101,16 @@ def transport_efforts(rows: Floats, problem: Problem | None = None, *,
     return efforts_of(cost, eps=problem.eps, weights=weights, name=name)
 
 
-def minibatch_efforts(rows: Floats, problem: Problem | None = None, *, batch_rows: int | None = 256,
-                      repeats: int = 8, seed: int = 0, squared_radii: Floats | None = None,
-                      threads: int = 1) -> Floats:
+def minibatch_efforts(
+    rows: Floats,
+    problem: Problem | None = None,
+    *,
+    batch_rows: int | None = 256,
+    repeats: int = 8,
+    seed: int = 0,
+    squared_radii: Floats | None = None,
+    threads: int = 1,
+) -> Floats:
     """Return the effort of each row in each of its `repeats` batches, shape (n, repeats).
 
     Average them with `mean_log_efforts`. `batch_rows=None` solves one batch of all rows, exactly.
@@ -109,9 +122,16 @@ def minibatch_efforts(rows: Floats, problem: Problem | None = None, *, batch_row
     return solve_batches(rows, plan, problem, squared_radii=squared_radii, threads=threads)
 
 
-def solve_batches(rows: Floats, plan: BatchPlan, problem: Problem, *, name: str = "",
-                  squared_radii: Floats | None = None, threads: int = 1,
-                  on_batch: Callable[[], None] | None = None) -> Floats:
+def solve_batches(
+    rows: Floats,
+    plan: BatchPlan,
+    problem: Problem,
+    *,
+    name: str = "",
+    squared_radii: Floats | None = None,
+    threads: int = 1,
+    on_batch: Callable[[], None] | None = None,
+) -> Floats:
     """Return the efforts of every batch of the plan, put back by row: shape (n, repeats)."""
     if threads < 1:
         raise ConfigError(f"threads must be at least 1, got {threads}.")
@@ -128,8 +148,9 @@ def solve_batches(rows: Floats, plan: BatchPlan, problem: Problem, *, name: str 
     return efforts
 
 
-def batch_efforts(rows: Floats, problem: Problem, name: str,
-                  squared_radii: Floats | None = None) -> Floats:
+def batch_efforts(
+    rows: Floats, problem: Problem, name: str, squared_radii: Floats | None = None
+) -> Floats:
     """Return the efforts of the rows of one batch."""
     cost = problem.cost(rows, squared_radii=squared_radii)
     return efforts_of(cost, eps=problem.eps, name=name)
@@ -147,8 +168,9 @@ def mean_log_efforts(efforts: Floats, floor: float) -> Floats:
     return np.asarray(np.nanmean(logs, axis=1))
 
 
-def _run(solve: Callable[[Batch], tuple[Batch, Floats]], plan: BatchPlan,
-         threads: int) -> Iterable[tuple[Batch, Floats]]:
+def _run(
+    solve: Callable[[Batch], tuple[Batch, Floats]], plan: BatchPlan, threads: int
+) -> Iterable[tuple[Batch, Floats]]:
     # SciPy's assignment solver lets go of the interpreter lock, so threads are worth having.
     if threads == 1:
         yield from map(solve, plan)

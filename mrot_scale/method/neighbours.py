@@ -87,7 +87,9 @@ class ReferenceIndex:
         recall = 0.0
         while True:
             _, found = self._index.search(self._as_float32(probe), count)
-            recall = float(np.mean([np.isin(t, f).mean() for t, f in zip(truth, found, strict=True)]))
+            recall = float(
+                np.mean([np.isin(t, f).mean() for t, f in zip(truth, found, strict=True)])
+            )
             if recall >= _RECALL_GOAL or self._index.nprobe >= self._index.nlist:
                 return recall
             self._index.nprobe = min(2 * self._index.nprobe, self._index.nlist)

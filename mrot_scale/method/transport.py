@@ -41,16 +41,18 @@ class Plan:
     """Entropic regularisation in units of the cost; 0 for an exact plan."""
 
 
-def efforts_of(cost: Floats, *, eps: float = 0.0, weights: Floats | None = None,
-               name: str = "batch") -> Floats:
+def efforts_of(
+    cost: Floats, *, eps: float = 0.0, weights: Floats | None = None, name: str = "batch"
+) -> Floats:
     """Return the effort of each row by the fastest route that is exact for the settings."""
     if eps == 0.0 and weights is None:
         return _assignment_efforts(cost, name)
     return plan_efforts(solve_plan(cost, eps=eps, weights=weights, name=name), cost)
 
 
-def solve_plan(cost: Floats, *, eps: float = 0.0, weights: Floats | None = None,
-               name: str = "batch") -> Plan:
+def solve_plan(
+    cost: Floats, *, eps: float = 0.0, weights: Floats | None = None, name: str = "batch"
+) -> Plan:
     """Return the plan that sends the weights to themselves at least cost.
 
     `eps` is relative to the median positive cost, so that one far row does not change its meaning.
@@ -78,7 +80,7 @@ def normalised_weights(weights: Floats | None, n_rows: int) -> Floats:
     if not (np.isfinite(masses).all() and (masses > 0).all()):
         bad = int(np.flatnonzero(~(np.isfinite(masses) & (masses > 0)))[0])
         raise DataError(f"weights must be positive and finite, got {masses[bad]} at row {bad}.")
-    return masses / masses.sum()
+    return np.asarray(masses / masses.sum())
 
 
 def _assignment_efforts(cost: Floats, name: str) -> Floats:

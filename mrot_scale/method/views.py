@@ -33,7 +33,7 @@ class ViewSpec:
 
     @property
     def name(self) -> str:
-        parts = [self.scaling if isinstance(self.scaling, str) else "mixed"]
+        parts: list[str] = [self.scaling if isinstance(self.scaling, str) else "mixed"]
         if self.columns is not None:
             parts.append(f"{len(self.columns)}-columns")
         if self.whiten is not None:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrot_scale.errors import DataError, MissingLibraryError
-from mrot_scale.model.booster_text import check_booster_text
+from mrot_scale.model.booster_text import canonical_text, check_booster_text
 
 try:
     import lightgbm
@@ -60,8 +60,8 @@ class LightgbmModel:
         return np.asarray(found, dtype=np.float64)[:, :-1]
 
     def text(self) -> str:
-        """Return the model in LightGBM's own text format."""
-        return str(self._booster.model_to_string())
+        """Return the model in LightGBM's own text format, the same for any number of threads."""
+        return canonical_text(str(self._booster.model_to_string()))
 
 
 def train_lightgbm(rows: Floats, targets: Floats, *, seed: int, threads: int = 1) -> LightgbmModel:

@@ -45,7 +45,7 @@ class SklearnModel:
 def sklearn_regressor(kind: str, n_rows: int, seed: int) -> Any:
     """Return the unfitted regressor of one of the paper's kinds."""
     if kind == "boosting":
-        return GradientBoostingRegressor(random_state=seed)
+        return GradientBoostingRegressor(random_state=seed % 2**32)
     if kind == "svr":
         return make_pipeline(StandardScaler(), SVR())
     if kind == "knn":

@@ -1,0 +1,393 @@
+"""The scikit-learn face of the method."""
+
+import warnings
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, OutlierMixin, is_regressor
+from sklearn.exceptions import NotFittedError
+from sklearn.utils import Tags, check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from mrot_scale.config import Method, MethodConfig, ViewConfig, method_config, paper_settings
+from mrot_scale.errors import (
+    ConfigError,
+    DataError,
+    InputTypeError,
+    ModelMismatchError,
+    MrotError,
+    NoContrastWarning,
+)
+from mrot_scale.fitting import fit_rows
+from mrot_scale.model.lightgbm_model import LightgbmModel
+from mrot_scale.model.persist import load_model, save_model
+from mrot_scale.progress import Report
+from mrot_scale.rows import check_values, column_medians, fill_non_finite
+from mrot_scale.threads import bounded_threads, resolve_threads
+
+Floats = NDArray[np.float64]
+
+_PLAIN_SETTINGS = (
+    "alpha",
+    "k",
+    "radius",
+    "zone",
+    "ceiling",
+    "cost",
+    "eps",
+    "batch_rows",
+    "repeats",
+    "label_rows",
+    "non_finite",
+)
+"""Parameters that are settings of the method under the same name."""
+
+
+class NotFittedYetError(MrotError, NotFittedError):
+    """The estimator was asked for scores before `fit`."""
+
+
+class MROT(OutlierMixin, BaseEstimator):
+    """Anomaly detector by Mass Repulsing Optimal Transport.
+
+    Every row must send its mass outside its own neighbourhood; rows in thin regions have to send it
+    far. That effort, averaged over mini-batches and views and mapped through its distribution, is
+    the score. A regression model extends it to rows never seen.
+
+    `score_samples` and `decision_function` follow scikit-learn (lower = more abnormal);
+    `anomaly_score` is in [0, 1], higher = more anomalous, and .99 means that one in a hundred
+    such rows scores higher.
+
+    Parameters
+    ----------
+    method : {"model", "effort"}
+        Score unseen rows by the regression model (fast) or by their own transport effort against
+        anchor rows (slower, better on local anomalies). May be changed after fitting.
+    contamination : float
+        Share of the training rows that `predict` flags. May be changed after fitting.
+    alpha : float
+        Zone mass: share of all rows that a row may not send its mass to.
+    k : int, optional
+        Number of other rows in the zone of every transport problem; overrides `alpha`.
+    radius : float, optional
+        Radius of an open ball as the zone; overrides `alpha`.
+    zone : {"reference", "batch"}
+        Measure zones of mass `alpha` in a reference sample (FAISS) or within each batch.
+    ceiling : {"max", "zone"} or float
+        Cost inside the zone: the largest of the row, the largest in the zone, or a number.
+    cost : {"engineered", "coulomb"}
+        The method's cost or the paper's repulsive baseline.
+    eps : float
+        Entropic regularisation relative to the median cost; 0 solves exactly.
+    batch_rows : int or None
+        Rows in one transport problem; None puts all rows into one (exact, quadratic memory).
+    repeats : int
+        Batches every labelled row takes part in.
+    views : sequence of str or dict
+        Scalings ("none", "standard", "robust"), or dicts with `scaling`, `columns`, `whiten`.
+    label_rows : int
+        Rows that are given an effort to learn from.
+    regressor : str or scikit-learn regressor
+        "lightgbm", "boosting", "svr", "knn", "auto" (k-fold validation), or an object.
+    non_finite : {"reject", "impute", "score-nan"}
+        What to do with NaN and infinity: an error, column medians, or NaN scores for such rows.
+    preset : {"paper"}, optional
+        The method as published; settings that differ from their defaults win over it.
+    force : bool
+        Allow `preset="paper"` above 8,000 rows.
+    n_jobs : int, optional
+        Threads; the scores do not depend on it.
+    random_state : int, RandomState or None
+        Seed of every random choice.
+
+    Attributes
+    ----------
+    efforts_ : ndarray of shape (n_labelled, n_views)
+        Mean transport effort of each labelled row in each view.
+    labelled_rows_ : ndarray of shape (n_labelled,)
+        Row numbers that were given efforts.
+    offset_ : float
+        `decision_function` is `score_samples - offset_`.
+
+    Limits: distances over columns of wholly different meaning need scaled views (the default uses
+    three); the model method extrapolates no further than its training rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mrot_scale import MROT
+    >>> rows = np.random.default_rng(0).normal(size=(500, 3))
+    >>> rows[0] = 8.0
+    >>> detector = MROT().fit(rows)
+    >>> int(detector.anomaly_score(rows).argmax())
+    0
+    """
+
+    def __init__(
+        self,
+        *,
+        method: Method = "model",
+        contamination: float = 0.01,
+        alpha: float = 0.04,
+        k: int | None = None,
+        radius: float | None = None,
+        zone: str = "reference",
+        ceiling: str | float = "max",
+        cost: str = "engineered",
+        eps: float = 0.0,
+        batch_rows: int | None = 256,
+        repeats: int = 8,
+        views: Any = ("none", "standard", "robust"),
+        label_rows: int = 20_000,
+        regressor: Any = "lightgbm",
+        non_finite: str = "reject",
+        preset: str | None = None,
+        force: bool = False,
+        n_jobs: int | None = None,
+        random_state: Any = 0,
+    ) -> None:
+        self.method = method
+        self.contamination = contamination
+        self.alpha = alpha
+        self.k = k
+        self.radius = radius
+        self.zone = zone
+        self.ceiling = ceiling
+        self.cost = cost
+        self.eps = eps
+        self.batch_rows = batch_rows
+        self.repeats = repeats
+        self.views = views
+        self.label_rows = label_rows
+        self.regressor = regressor
+        self.non_finite = non_finite
+        self.preset = preset
+        self.force = force
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None, *, progress: Report | None = None) -> Self:
+        """Learn the scores of the rows of `X` (NumPy, pandas, polars or pyarrow)."""
+        self._check_threshold_settings()
+        config = self._config()
+        rows = self._rows(X, reset=True, config=config)
+        finite = np.isfinite(rows).all(axis=1)
+        fill = column_medians(rows)
+        usable = rows[finite] if config.non_finite == "score-nan" else fill_non_finite(rows, fill)
+        if len(usable) < 2:
+            raise DataError(f"Only {len(usable)} of {len(rows)} rows are finite; give more.")
+        _warn_without_contrast(usable)
+        threads = resolve_threads(self.n_jobs)
+        with bounded_threads(threads):
+            fit = fit_rows(
+                usable,
+                config,
+                feature_names=self._names(),
+                regressor=None if isinstance(self.regressor, str) else self.regressor,
+                threads=threads,
+                progress=progress,
+            )
+        self.model_ = fit.model
+        self.efforts_ = fit.efforts
+        usable_ids = np.flatnonzero(finite) if config.non_finite == "score-nan" else None
+        self.labelled_rows_ = (
+            fit.labelled_rows if usable_ids is None else usable_ids[fit.labelled_rows]
+        )
+        self.recall_ = fit.recall
+        return self
+
+    def anomaly_score(self, X: Any, method: Method | None = None) -> NDArray[np.float32]:
+        """Return the score of each row in [0, 1], higher = more anomalous."""
+        self._check_is_fitted()
+        method = self._check_threshold_settings(method)
+        rows = self._rows(X, reset=False, config=self.model_.config)
+        finite = np.isfinite(rows).all(axis=1)
+        scores = np.full(len(rows), np.nan, dtype=np.float32)
+        if self.model_.config.non_finite == "impute":
+            rows, finite = fill_non_finite(rows, self.model_.fill), np.ones(len(rows), dtype=bool)
+        with bounded_threads(resolve_threads(self.n_jobs)):
+            if finite.any():
+                scores[finite] = self.model_.score(rows[finite], method)
+        return scores
+
+    def score_samples(self, X: Any) -> Floats:
+        """Return the opposite of the anomaly score: lower = more abnormal."""
+        return -self.anomaly_score(X).astype(np.float64)
+
+    def decision_function(self, X: Any) -> Floats:
+        """Return `score_samples` shifted so that flagged rows are negative."""
+        return self.score_samples(X) - self.offset_
+
+    def predict(self, X: Any) -> NDArray[np.int64]:
+        """Return -1 for flagged rows, 1 for the others."""
+        return np.where(self.decision_function(X) < 0, -1, 1)
+
+    @property
+    def offset_(self) -> float:
+        """The `score_samples` value below which the share `contamination` of training rows lie."""
+        self._check_is_fitted()
+        method = self._check_threshold_settings()
+        return -self.model_.threshold(method, self.contamination)
+
+    def explain(self, X: Any) -> Floats:
+        """Return how much each column raised (+) or lowered (-) each row's raw score, (n, d)."""
+        self._check_is_fitted()
+        model = self.model_.score_model
+        if not isinstance(model, LightgbmModel):
+            raise ConfigError(f"explain needs regressor='lightgbm', this is {model.kind!r}.")
+        rows = self._rows(X, reset=False, config=self.model_.config)
+        return model.contributions(fill_non_finite(rows, self.model_.fill))
+
+    def save(self, path: str | Path) -> None:
+        """Write the fitted model as a new directory of JSON, text and `.npy` files."""
+        self._check_is_fitted()
+        settings = {"method": self.method, "contamination": self.contamination}
+        save_model(self.model_, Path(path), settings)
+
+    @classmethod
+    def load(cls, path: str | Path, *, n_jobs: int | None = None) -> Self:
+        """Return the estimator saved at `path`; it scores, but holds no training efforts."""
+        model, settings = load_model(Path(path), resolve_threads(n_jobs))
+        config = model.config
+        loaded = cls(
+            method=settings["method"],
+            contamination=settings["contamination"],
+            n_jobs=n_jobs,
+            **_constructor_settings(config),
+        )
+        loaded.model_ = model
+        loaded.n_features_in_ = model.n_features
+        if model.feature_names is not None:
+            loaded.feature_names_in_ = np.array(model.feature_names, dtype=object)
+        return loaded
+
+    def _config(self) -> MethodConfig:
+        """Return the checked settings: the defaults, the preset, then what was set by hand."""
+        settings = {name: getattr(self, name) for name in _PLAIN_SETTINGS}
+        settings["views"] = _view_configs(self.views)
+        settings["regressor"] = _regressor_kind(self.regressor)
+        if self.preset is not None:
+            if self.preset != "paper":
+                raise ConfigError(f"preset must be None or 'paper', got {self.preset!r}.")
+            settings = paper_settings(force=self.force) | _changed(settings)
+        settings["seed"] = _seed(self.random_state)
+        return method_config(**settings)
+
+    def _rows(self, X: Any, *, reset: bool, config: MethodConfig) -> Floats:
+        """Return `X` as a float64 matrix, checked by scikit-learn's rules and by ours."""
+        try:
+            checked = validate_data(
+                self,
+                X,
+                reset=reset,
+                dtype=np.float64,
+                ensure_all_finite=False,
+                ensure_min_samples=2 if reset else 1,
+            )
+        except MrotError:
+            raise
+        except ValueError as error:
+            raise _explained(error, X) from None
+        except TypeError as error:
+            raise InputTypeError(str(error)) from None
+        rows: Floats = np.ascontiguousarray(checked)
+        check_values(rows, self._names(), config.non_finite)
+        return rows
+
+    def _names(self) -> tuple[str, ...] | None:
+        names = getattr(self, "feature_names_in_", None)
+        return None if names is None else tuple(str(name) for name in names)
+
+    def _check_is_fitted(self) -> None:
+        try:
+            check_is_fitted(self, "model_")
+        except NotFittedError as error:
+            raise NotFittedYetError(str(error)) from None
+
+    def _check_threshold_settings(self, method: Method | None = None) -> Method:
+        chosen = self.method if method is None else method
+        if chosen not in ("model", "effort"):
+            raise ConfigError(f"method must be 'model' or 'effort', got {chosen!r}.")
+        share = self.contamination
+        if not isinstance(share, int | float) or not 0 < share <= 0.5:
+            raise ConfigError(f"contamination must be in (0, 0.5], got {share!r}.")
+        return chosen
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = self.non_finite in ("impute", "score-nan")
+        return tags
+
+
+def _warn_without_contrast(rows: Floats) -> None:
+    if (rows == rows[0]).all():
+        warnings.warn(
+            "All rows are identical: every score is the same and says nothing.",
+            NoContrastWarning,
+            stacklevel=3,
+        )
+
+
+def _view_configs(views: Any) -> tuple[Any, ...]:
+    if isinstance(views, str) or not hasattr(views, "__iter__"):
+        raise ConfigError(f"views must be a sequence of scalings or dicts, got {views!r}.")
+    return tuple({"scaling": v} if isinstance(v, str) else v for v in views)
+
+
+def _regressor_kind(regressor: Any) -> str:
+    if isinstance(regressor, str):
+        return regressor
+    if not is_regressor(regressor):
+        raise ConfigError(f"regressor must be a name or a regressor object, got {regressor!r}.")
+    return "custom"
+
+
+def _changed(settings: dict[str, Any]) -> dict[str, Any]:
+    """Return the settings that differ from their defaults."""
+    defaults = MethodConfig()
+    checked = method_config(**settings)
+    return {n: v for n, v in settings.items() if getattr(checked, n) != getattr(defaults, n)}
+
+
+def _seed(random_state: Any) -> int:
+    if isinstance(random_state, int | np.integer) and random_state >= 0:
+        return int(random_state)
+    try:
+        return int(check_random_state(random_state).randint(2**31 - 1))
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
+
+
+def _constructor_settings(config: MethodConfig) -> dict[str, Any]:
+    settings = {name: getattr(config, name) for name in _PLAIN_SETTINGS}
+    settings["views"] = tuple(_view_setting(v) for v in config.views)
+    settings["regressor"] = config.regressor
+    settings["random_state"] = config.seed
+    return settings
+
+
+def _view_setting(view: ViewConfig) -> Any:
+    simple = view.columns is None and view.whiten is None and isinstance(view.scaling, str)
+    return view.scaling if simple else view.model_dump()
+
+
+def _explained(error: ValueError, X: Any) -> MrotError:
+    """Return scikit-learn's complaint as ours, naming the column where it knows only the value."""
+    message = str(error)
+    if "could not convert" in message and hasattr(X, "columns"):
+        return DataError(f"{message}. {_first_text_column(X)}Encode it as numbers or leave it out.")
+    if "features, but" in message:
+        return ModelMismatchError(message)
+    return DataError(message)
+
+
+def _first_text_column(X: Any) -> str:
+    names = getattr(X, "column_names", None) or list(X.columns)
+    for name in names:
+        try:
+            np.asarray(X[name], dtype=np.float64)
+        except (ValueError, TypeError):
+            return f"Column {name!r} is not numeric. "
+    return ""

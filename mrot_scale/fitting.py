@@ -1,0 +1,338 @@
+"""From rows to a fitted model: sample, views, neighbours, efforts, anchors, calibrate, train.
+
+Each stage is a short function over the pure modules; `fit_rows` is the list of them in order.
+"""
+
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mrot_scale.config import Method, MethodConfig, ViewConfig
+from mrot_scale.errors import DataError
+from mrot_scale.method.anchors import AnchorSet, draw_anchor_batches, fit_anchor_set, route_costs
+from mrot_scale.method.batches import BatchPlan, fitting_batch_rows, zone_count
+from mrot_scale.method.calibrate import (
+    LOG_EFFORT_STEP,
+    Calibration,
+    calibrate_values,
+    count_on_grid,
+    fit_calibration,
+)
+from mrot_scale.method.combine import combine_views
+from mrot_scale.method.efforts import Problem, effort_floor, mean_log_efforts, solve_batches
+from mrot_scale.method.neighbours import Radii, ReferenceIndex
+from mrot_scale.method.views import View, ViewSpec, fit_view
+from mrot_scale.model.choose import train_score_model
+from mrot_scale.model.regressors import ScoreModel, out_of_fold
+from mrot_scale.progress import Report
+from mrot_scale.scoring import FittedModel, FittedView, problem_of
+from mrot_scale.seeds import generator
+
+Floats = NDArray[np.float64]
+Ids = NDArray[np.int64]
+
+TRAINING_SCORES_KEPT = 10_001
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A fitted model and what was learnt about the labelled rows on the way."""
+
+    model: FittedModel
+    labelled_rows: Ids
+    """Row numbers that were given efforts, ascending."""
+
+    efforts: Floats
+    """Geometric mean effort of each labelled row in each view, shape (n, views)."""
+
+    targets: Floats
+    """What the score model was taught, in (0, 1), shape (n,)."""
+
+    recall: float
+    """Smallest recall of the neighbour index over the views; 1 when exhaustive or unused."""
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What every stage shares: the settings and the plan that follows from them."""
+
+    config: MethodConfig
+    problem: Problem
+    plan: BatchPlan
+    threads: int
+    report: Report
+
+    @property
+    def is_whole_table(self) -> bool:
+        return self.plan.batch_rows == self.plan.n_rows
+
+    def count_steps(self, stage: str, n_steps: int) -> Callable[[], None]:
+        """Return a function to call after each of the stage's steps."""
+        steps = itertools.count(1)
+        return lambda: self.report(stage, next(steps), n_steps)
+
+
+@dataclass(frozen=True)
+class Points:
+    """The sample in the coordinates of one view."""
+
+    view: View
+    rows: Floats
+    radii: Radii | None = None
+    """Reach of each row's zone; None where zones are made in the batch."""
+
+    @property
+    def name(self) -> str:
+        return f"view {self.view.spec.name}, "
+
+    def radii_of(self, rows: Ids) -> Floats | None:
+        return None if self.radii is None else self.radii.squared[rows]
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How rare the sample's rows are in one view, by each way of measuring them."""
+
+    fitted: FittedView
+    mean_logs: Floats
+    """Mean log mini-batch effort."""
+
+    target_rarity: Floats
+    """From mini-batch efforts: what the score model learns."""
+
+    seen_rarity: Floats
+    """From anchors, as scoring the training rows again gives it."""
+
+    unseen_rarity: Floats
+    """From anchors, as rows never seen would get it."""
+
+
+def fit_rows(
+    rows: Floats,
+    config: MethodConfig,
+    *,
+    feature_names: tuple[str, ...] | None = None,
+    regressor: Any = None,
+    threads: int = 1,
+    progress: Report | None = None,
+) -> Fit:
+    """Fit the method to finite rows. `regressor` is the object behind `regressor: custom`."""
+    _refuse_too_many(rows, config)
+    labelled = sample_rows(len(rows), config.label_rows, config.seed)
+    sample = rows[labelled]
+    setup = plan_fit(len(sample), config, threads, progress)
+    points = [view_points(sample, view) for view in config.views]
+    points = measure_neighbours(points, setup)
+    efforts = batch_stage(points, setup)
+    anchors = anchor_stage(points, setup)
+    routes = route_stage(points, anchors, setup)
+    standings = [
+        calibrate_view(*parts, setup)
+        for parts in zip(points, efforts, anchors, routes, strict=True)
+    ]
+    targets = target_shares(np.column_stack([s.target_rarity for s in standings]))
+    score_model, unseen = train_stage(sample, targets, setup, regressor)
+    model = assemble(sample, config, feature_names, standings, score_model, unseen)
+    recall = min(1.0 if p.radii is None else p.radii.recall for p in points)
+    mean_efforts = np.exp(np.column_stack([s.mean_logs for s in standings]))
+    return Fit(model, labelled, mean_efforts, targets, recall)
+
+
+def _refuse_too_many(rows: Floats, config: MethodConfig) -> None:
+    if config.row_limit is not None and len(rows) > config.row_limit:
+        raise DataError(
+            f"The whole-table method is limited to {config.row_limit:,} rows, got {len(rows):,}: "
+            "it needs a matrix of rows x rows. Use the default settings, or force=True."
+        )
+
+
+def sample_rows(n_rows: int, wanted: int, seed: int) -> Ids:
+    """Return the row numbers to label, ascending: a function of size and seed alone."""
+    if n_rows <= wanted:
+        return np.arange(n_rows)
+    return np.sort(generator(seed, "sample").choice(n_rows, wanted, replace=False))
+
+
+def plan_fit(n_rows: int, config: MethodConfig, threads: int, progress: Report | None) -> Setup:
+    """Return the batch plan and problem the settings give for a sample of this size."""
+    size = fitting_batch_rows(n_rows, config.batch_rows, config.alpha, config.k)
+    repeats = 1 if size == n_rows else config.repeats
+    plan = BatchPlan(n_rows, size, repeats, config.seed)
+    report = progress or (lambda stage, done, total: None)
+    return Setup(config, problem_of(config), plan, threads, report)
+
+
+def view_points(sample: Floats, config: ViewConfig) -> Points:
+    """Return the sample in a view fitted to it."""
+    view = fit_view(ViewSpec(config.scaling, config.columns, config.whiten), sample)
+    return Points(view, view.apply(sample))
+
+
+def measure_neighbours(points: list[Points], setup: Setup) -> list[Points]:
+    """Return the points with the reach of each row's zone, where it is measured by reference."""
+    config = setup.config
+    fixed = config.k is not None or config.radius is not None or config.cost == "coulomb"
+    if fixed or config.zone == "batch" or setup.is_whole_table:
+        return points
+    n_rows, batch_rows = setup.plan.n_rows, setup.plan.batch_rows
+    order = generator(config.seed, "reference").permutation(n_rows)
+    reference = np.sort(order[: config.reference_rows])
+    alpha = zone_count(batch_rows, config.alpha, None) / batch_rows
+    done = setup.count_steps("neighbours", len(points))
+    measured = []
+    for p in points:
+        index = ReferenceIndex(p.rows[reference], reference)
+        measured.append(replace(p, radii=index.radii(p.rows, np.arange(n_rows), alpha)))
+        done()
+    return measured
+
+
+def batch_stage(points: list[Points], setup: Setup) -> list[Floats]:
+    """Return for each view the effort of each row in each of its batches, (n, repeats)."""
+    done = setup.count_steps("efforts", setup.plan.n_batches * len(points))
+    return [
+        solve_batches(
+            p.rows,
+            setup.plan,
+            setup.problem,
+            name=p.name,
+            squared_radii=None if p.radii is None else p.radii.squared,
+            threads=setup.threads,
+            on_batch=done,
+        )
+        for p in points
+    ]
+
+
+def anchor_stage(points: list[Points], setup: Setup) -> list[tuple[AnchorSet, ...]]:
+    """Return for each view its solved anchor sets; all views share the anchor rows."""
+    plan = setup.plan
+    drawn = draw_anchor_batches(plan.n_rows, plan.batch_rows, plan.repeats, plan.seed)
+    return [
+        tuple(
+            fit_anchor_set(
+                p.rows[b.rows], b.rows, setup.problem, f"{p.name}anchor set {i}", p.radii_of(b.rows)
+            )
+            for i, b in enumerate(drawn)
+        )
+        for p in points
+    ]
+
+
+def route_stage(
+    points: list[Points], anchors: list[tuple[AnchorSet, ...]], setup: Setup
+) -> list[Floats]:
+    """Return for each view the effort of each row against each anchor set, (n, sets)."""
+    done = setup.count_steps("anchors", sum(len(sets) for sets in anchors))
+    found = []
+    for p, sets in zip(points, anchors, strict=True):
+        columns = []
+        for anchor_set in sets:
+            columns.append(route_costs(anchor_set, p.rows, setup.problem))
+            done()
+        found.append(np.column_stack(columns))
+    return found
+
+
+def calibrate_view(
+    points: Points, efforts: Floats, anchors: tuple[AnchorSet, ...], routes: Floats, setup: Setup
+) -> Standing:
+    """Return the view ready for scoring, and the rarity of the sample's rows in it."""
+    sign, floor = setup.problem.effort_sign, effort_floor(efforts)
+    mean_logs = mean_log_efforts(efforts, floor)
+    unseen = sign * mean_log_efforts(unseen_routes(routes, anchors, mean_logs), floor)
+    fitted = FittedView(points.view, anchors, floor, _log_calibration(unseen))
+    if setup.config.calibration == "raw-effort":
+        raw = sign * efforts.mean(axis=1)
+        target_rarity = calibrate_values(raw, smoothing=1.0).neg_log_survival(raw)
+    else:
+        target_rarity = _log_calibration(sign * mean_logs).neg_log_survival(sign * mean_logs)
+    return Standing(
+        fitted,
+        mean_logs,
+        target_rarity,
+        seen_rarity=fitted.rarity(routes, setup.problem),
+        unseen_rarity=fitted.calibration.neg_log_survival(unseen),
+    )
+
+
+def target_shares(rarity: Floats) -> Floats:
+    """Return what the score model learns: the share of rows less anomalous, in (0, 1)."""
+    if rarity.shape[1] == 1:  # one view is its own ranking
+        return np.asarray(-np.expm1(-rarity[:, 0]))
+    combined = combine_views(rarity)
+    calibration = calibrate_values(combined, smoothing=1.0)
+    return np.asarray(-np.expm1(-calibration.neg_log_survival(combined)))
+
+
+def unseen_routes(routes: Floats, anchors: tuple[AnchorSet, ...], mean_logs: Floats) -> Floats:
+    """Return the efforts as a row never seen would get them: without the sets it belongs to.
+
+    A row that is an anchor in every set keeps the effort of its own plans instead.
+    """
+    unseen = routes.copy()
+    for column, anchor_set in enumerate(anchors):
+        unseen[anchor_set.ids, column] = np.nan
+    everywhere = np.isnan(unseen).all(axis=1)
+    unseen[everywhere] = np.exp(mean_logs[everywhere])[:, None]
+    return unseen
+
+
+def _log_calibration(logs: Floats) -> Calibration:
+    return fit_calibration(count_on_grid(logs, LOG_EFFORT_STEP))
+
+
+def train_stage(
+    sample: Floats, targets: Floats, setup: Setup, regressor: Any
+) -> tuple[ScoreModel, Floats]:
+    """Return the score model and the outputs that models like it gave on rows they had not seen."""
+    config = setup.config
+    done = setup.count_steps("train", 2)
+    fit, model = train_score_model(sample, targets, config, regressor, setup.threads)
+    done()
+    unseen = out_of_fold(fit, sample, targets, folds=config.folds, seed=config.seed)
+    done()
+    return model, unseen
+
+
+def assemble(
+    sample: Floats,
+    config: MethodConfig,
+    feature_names: tuple[str, ...] | None,
+    standings: list[Standing],
+    score_model: ScoreModel,
+    unseen: Floats,
+) -> FittedModel:
+    """Return the parts together, with the last map of each scoring method."""
+    seen_effort = combine_views(np.column_stack([s.seen_rarity for s in standings]))
+    unseen_effort = combine_views(np.column_stack([s.unseen_rarity for s in standings]))
+    last: dict[Method, Calibration] = {
+        "model": calibrate_values(unseen),
+        "effort": calibrate_values(unseen_effort),
+    }
+    training: dict[Method, NDArray[np.float32]] = {
+        "model": thinned(last["model"].score(score_model.predict(sample))),
+        "effort": thinned(last["effort"].score(seen_effort)),
+    }
+    return FittedModel(
+        config,
+        feature_names,
+        fill=np.median(sample, axis=0),
+        views=tuple(s.fitted for s in standings),
+        score_model=score_model,
+        last=last,
+        training_scores=training,
+    )
+
+
+def thinned(scores: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return the scores ascending, at most `TRAINING_SCORES_KEPT` of them, ends included."""
+    ordered = np.sort(scores)
+    if len(ordered) <= TRAINING_SCORES_KEPT:
+        return ordered
+    kept = np.linspace(0, len(ordered) - 1, TRAINING_SCORES_KEPT).round().astype(np.int64)
+    return ordered[kept]

@@ -1,0 +1,175 @@
+"""A fitted model to files and back, part by part."""
+
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from pydantic import ValidationError
+
+from mrot_scale import __version__
+from mrot_scale.config import Method, MethodConfig, ViewConfig
+from mrot_scale.errors import ConfigError, DamagedModelError
+from mrot_scale.method.anchors import AnchorSet
+from mrot_scale.method.calibrate import Calibration
+from mrot_scale.method.views import View, ViewSpec
+from mrot_scale.model.directory import ModelFiles
+from mrot_scale.model.lightgbm_model import LightgbmModel, parse_lightgbm
+from mrot_scale.model.regressors import ScoreModel, SklearnModel, sklearn_regressor
+from mrot_scale.scoring import FittedModel, FittedView
+
+METHODS: tuple[Method, ...] = ("model", "effort")
+_LIBRARIES = ("numpy", "scipy", "scikit-learn", "POT", "faiss-cpu", "lightgbm")
+
+
+def save_model(model: FittedModel, path: Path, extra: dict[str, Any] | None = None) -> None:
+    """Write the model as a new directory; `extra` is kept for the caller."""
+    files = ModelFiles()
+    files.put_json(
+        "model.json",
+        {
+            "config": model.config.model_dump(mode="json"),
+            "feature_names": model.feature_names,
+            "score_model": model.score_model.kind,
+            "versions": library_versions(),
+            "extra": extra or {},
+        },
+    )
+    files.put_array("fill", model.fill)
+    for number, view in enumerate(model.views):
+        _put_view(files, f"view{number}", view)
+    for method in METHODS:
+        _put_calibration(files, f"last.{method}", model.last[method])
+        files.put_array(f"training-scores.{method}", model.training_scores[method])
+    _put_score_model(files, model.score_model)
+    files.write(path)
+
+
+def load_model(path: Path, threads: int = 1) -> tuple[FittedModel, dict[str, Any]]:
+    """Return the model of a directory and the caller's extra, after checking every part."""
+    files = ModelFiles.read(path)
+    try:
+        return _model_from(files, threads)
+    except (KeyError, TypeError, ValueError, ValidationError) as error:
+        if isinstance(error, DamagedModelError):
+            raise
+        raise DamagedModelError(f"{path}: parts do not fit together ({error}).") from error
+
+
+def library_versions() -> dict[str, str]:
+    """Return the versions that decide the numbers, for the record."""
+    return {"mrot-scale": __version__} | {name: _version_of(name) for name in _LIBRARIES}
+
+
+def _version_of(distribution: str) -> str:
+    try:
+        return version(distribution)
+    except PackageNotFoundError:  # installed under another name, as by conda
+        return "unknown"
+
+
+def _model_from(files: ModelFiles, threads: int) -> tuple[FittedModel, dict[str, Any]]:
+    header = files.json("model.json")
+    config = MethodConfig.model_validate(header["config"])
+    fill = files.array("fill", np.float64, 1)
+    names = header["feature_names"]
+    if names is not None and len(names) != len(fill):
+        raise DamagedModelError(f"model.json names {len(names)} columns, the arrays {len(fill)}.")
+    model = FittedModel(
+        config=config,
+        feature_names=None if names is None else tuple(str(name) for name in names),
+        fill=fill,
+        views=tuple(
+            _view(files, f"view{number}", view, len(fill))
+            for number, view in enumerate(config.views)
+        ),
+        score_model=_score_model(files, header["score_model"], config, len(fill), threads),
+        last={m: _calibration(files, f"last.{m}") for m in METHODS},
+        training_scores={m: files.array(f"training-scores.{m}", np.float32, 1) for m in METHODS},
+    )
+    return model, dict(header["extra"])
+
+
+def _put_view(files: ModelFiles, prefix: str, fitted: FittedView) -> None:
+    view = fitted.view
+    for name in ("center", "scale", "squash", "mean", "components"):
+        files.put_array(f"{prefix}.{name}", getattr(view, name))
+    files.put_array(f"{prefix}.anchor-rows", np.stack([a.rows for a in fitted.anchors]))
+    files.put_array(f"{prefix}.anchor-v", np.stack([a.v for a in fitted.anchors]))
+    files.put_array(f"{prefix}.anchor-ids", np.stack([a.ids for a in fitted.anchors]))
+    files.put_array(f"{prefix}.anchor-eps", np.array([a.eps for a in fitted.anchors]))
+    files.put_array(f"{prefix}.floor", np.array([fitted.floor]))
+    _put_calibration(files, f"{prefix}.calibration", fitted.calibration)
+
+
+def _view(files: ModelFiles, prefix: str, config: ViewConfig, n_features: int) -> FittedView:
+    width = n_features if config.columns is None else len(config.columns)
+    center, scale, mean = (
+        files.array(f"{prefix}.{name}", np.float64, 1) for name in ("center", "scale", "mean")
+    )
+    squash = files.array(f"{prefix}.squash", np.bool_, 1)
+    components = files.array(f"{prefix}.components", np.float64, 2)
+    expected = (width,) * 3 + ((width,) if config.whiten else (0,))
+    if (center.size, scale.size, squash.size, mean.size) != expected or (scale == 0).any():
+        raise DamagedModelError(f"{prefix}: columns differ from the {width} of the configuration.")
+    spec = ViewSpec(config.scaling, config.columns, config.whiten)
+    view = View(spec, center, scale, squash, mean, components)
+    return FittedView(
+        view,
+        _anchors(files, prefix, components.shape[1] if config.whiten else width),
+        float(files.array(f"{prefix}.floor", np.float64, 1)[0]),
+        _calibration(files, f"{prefix}.calibration"),
+    )
+
+
+def _anchors(files: ModelFiles, prefix: str, width: int) -> tuple[AnchorSet, ...]:
+    rows = files.array(f"{prefix}.anchor-rows", np.float64, 3)
+    v = files.array(f"{prefix}.anchor-v", np.float64, 2)
+    ids = files.array(f"{prefix}.anchor-ids", np.int64, 2)
+    eps = files.array(f"{prefix}.anchor-eps", np.float64, 1)
+    if not (rows.shape[:2] == v.shape == ids.shape and len(eps) == len(v) and v.size):
+        raise DamagedModelError(f"{prefix}: anchor arrays differ in shape.")
+    if rows.shape[2] != width:
+        raise DamagedModelError(f"{prefix}: anchors have {rows.shape[2]} columns, not {width}.")
+    return tuple(AnchorSet(r, p, i, float(e)) for r, p, i, e in zip(rows, v, ids, eps, strict=True))
+
+
+def _put_calibration(files: ModelFiles, prefix: str, calibration: Calibration) -> None:
+    files.put_array(f"{prefix}.knots", calibration.knots)
+    files.put_array(f"{prefix}.rarity", calibration.rarity)
+    files.put_array(f"{prefix}.tail-scale", np.array([calibration.tail_scale]))
+
+
+def _calibration(files: ModelFiles, prefix: str) -> Calibration:
+    knots = files.array(f"{prefix}.knots", np.float64, 1)
+    rarity = files.array(f"{prefix}.rarity", np.float64, 1)
+    tail_scale = float(files.array(f"{prefix}.tail-scale", np.float64, 1)[0])
+    ascending = (np.diff(knots) > 0).all() and (np.diff(rarity) > 0).all()
+    if knots.shape != rarity.shape or knots.size < 2 or not ascending or tail_scale <= 0:
+        raise DamagedModelError(f"{prefix} is not a strictly increasing map.")
+    return Calibration(knots, rarity, tail_scale)
+
+
+def _put_score_model(files: ModelFiles, model: ScoreModel) -> None:
+    if isinstance(model, LightgbmModel):
+        files.put_text("booster.txt", model.text())
+    elif isinstance(model, SklearnModel) and model.kind != "custom":
+        files.put_array("training-rows", model.rows)
+        files.put_array("training-targets", model.targets)
+    else:
+        raise ConfigError(
+            "A score model given as an object cannot be saved without pickle. "
+            "Use regressor='lightgbm', 'boosting', 'svr' or 'knn' for models to keep."
+        )
+
+
+def _score_model(
+    files: ModelFiles, kind: str, config: MethodConfig, n_features: int, threads: int
+) -> ScoreModel:
+    if kind == "lightgbm":
+        return parse_lightgbm(files.text("booster.txt"), n_features, threads)
+    rows = files.array("training-rows", np.float64, 2)
+    targets = files.array("training-targets", np.float64, 1)
+    if rows.shape != (len(targets), n_features):
+        raise DamagedModelError(f"training-rows.npy has shape {rows.shape}.")
+    return SklearnModel(kind, sklearn_regressor(kind, len(rows), config.seed), rows, targets)

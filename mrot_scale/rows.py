@@ -1,0 +1,51 @@
+"""Rows at the door: what is not a usable number is found, counted and dealt with by policy."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mrot_scale.config import NonFinite
+from mrot_scale.errors import DataError
+
+Floats = NDArray[np.float64]
+
+LARGEST_VALUE = 1e150
+"""Values beyond this have no finite squared distance."""
+
+
+def check_values(rows: Floats, names: tuple[str, ...] | None, policy: NonFinite) -> None:
+    """Raise a `DataError` that counts and locates what the policy does not allow."""
+    with np.errstate(invalid="ignore"):
+        huge = np.isfinite(rows) & (np.abs(rows) > LARGEST_VALUE)
+    if huge.any():
+        row, column = np.argwhere(huge)[0]
+        raise DataError(
+            f"Value {rows[row, column]:g} in row {row}, {column_name(names, column)}, is too large "
+            f"for squared distances (limit {LARGEST_VALUE:g}). Rescale the column."
+        )
+    bad = ~np.isfinite(rows)
+    if policy == "reject" and bad.any():
+        raise DataError(_non_finite_message(rows, bad, names))
+
+
+def column_medians(rows: Floats) -> Floats:
+    """Return the median of the finite values of each column, 0 where there are none."""
+    return np.array([np.median(x[np.isfinite(x)]) if np.isfinite(x).any() else 0.0 for x in rows.T])
+
+
+def fill_non_finite(rows: Floats, fill: Floats) -> Floats:
+    """Return the rows with NaN and infinity replaced by each column's fill value."""
+    return np.where(np.isfinite(rows), rows, fill)
+
+
+def column_name(names: tuple[str, ...] | None, column: int) -> str:
+    return f"column {column}" if names is None else f"column {names[column]!r}"
+
+
+def _non_finite_message(rows: Floats, bad: NDArray[np.bool_], names: tuple[str, ...] | None) -> str:
+    n_nan = int(np.isnan(rows).sum())
+    n_infinite = int(bad.sum()) - n_nan
+    where = ", ".join(f"row {r} {column_name(names, c)}" for r, c in np.argwhere(bad)[:5])
+    return (
+        f"Input has {n_nan} NaN and {n_infinite} infinity (inf) value(s), first at {where}. "
+        "Clean them, or set non_finite='impute' (column medians) or 'score-nan' (NaN scores)."
+    )

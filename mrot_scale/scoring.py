@@ -1,0 +1,89 @@
+"""A fitted model as plain parts, and the score of any row."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mrot_scale.config import Method, MethodConfig
+from mrot_scale.method.anchors import AnchorSet, route_costs
+from mrot_scale.method.calibrate import Calibration
+from mrot_scale.method.combine import combine_views
+from mrot_scale.method.efforts import Problem, mean_log_efforts
+from mrot_scale.method.views import View
+from mrot_scale.model.regressors import ScoreModel
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class FittedView:
+    """One view with the anchors solved in it and the rarity of their efforts."""
+
+    view: View
+    anchors: tuple[AnchorSet, ...]
+    floor: float
+    """Efforts below this count as this."""
+
+    calibration: Calibration
+    """Rarity of mean log anchor efforts."""
+
+    def routes(self, rows: Floats, problem: Problem) -> Floats:
+        """Return the effort of each row against each anchor set, shape (n, sets)."""
+        points = self.view.apply(rows)
+        return np.column_stack([route_costs(a, points, problem) for a in self.anchors])
+
+    def rarity(self, routes: Floats, problem: Problem) -> Floats:
+        """Return how rare the rows' mean log efforts are in this view, shape (n,)."""
+        logs = problem.effort_sign * mean_log_efforts(routes, self.floor)
+        return self.calibration.neg_log_survival(logs)
+
+
+@dataclass(frozen=True)
+class FittedModel:
+    """Everything scoring needs."""
+
+    config: MethodConfig
+    feature_names: tuple[str, ...] | None
+    fill: Floats
+    """Column medians, used in place of non-finite values by the policy 'impute'."""
+
+    views: tuple[FittedView, ...]
+    score_model: ScoreModel
+    last: dict[Method, Calibration]
+    """For each method, the map from its raw value to the score."""
+
+    training_scores: dict[Method, NDArray[np.float32]]
+    """For each method, scores of the training rows, ascending and thinned: what thresholds need."""
+
+    @property
+    def n_features(self) -> int:
+        return len(self.fill)
+
+    def raw_values(self, rows: Floats, method: Method) -> Floats:
+        """Return the uncalibrated value of finite rows: higher is more anomalous."""
+        if method == "model":
+            return self.score_model.predict(rows)
+        problem = problem_of(self.config)
+        rarity = [v.rarity(v.routes(rows, problem), problem) for v in self.views]
+        return combine_views(np.column_stack(rarity))
+
+    def score(self, rows: Floats, method: Method) -> NDArray[np.float32]:
+        """Return the score of finite rows: the share of such rows that are less anomalous."""
+        return self.last[method].score(self.raw_values(rows, method))
+
+    def threshold(self, method: Method, contamination: float) -> float:
+        """Return the score that the share `contamination` of the training rows exceed."""
+        return float(np.quantile(self.training_scores[method], 1.0 - contamination))
+
+
+def problem_of(config: MethodConfig) -> Problem:
+    """Return the transport problem the settings describe."""
+    return Problem(
+        alpha=config.alpha,
+        k=config.k,
+        radius=config.radius,
+        ceiling=config.ceiling,
+        kind=config.cost,
+        eps=config.eps,
+    )
