@@ -9,18 +9,28 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from mrot_scale.config import MethodConfig
+    from mrot_scale.config import MethodConfig, load_config
     from mrot_scale.estimator import MROT
-    from mrot_scale.method.efforts import minibatch_efforts, transport_efforts
+    from mrot_scale.method.efforts import Problem, minibatch_efforts, transport_efforts
 
 _HOME_OF = {
     "MROT": "mrot_scale.estimator",
     "MethodConfig": "mrot_scale.config",
+    "Problem": "mrot_scale.method.efforts",
+    "load_config": "mrot_scale.config",
     "minibatch_efforts": "mrot_scale.method.efforts",
     "transport_efforts": "mrot_scale.method.efforts",
 }
 
-__all__ = ["MROT", "MethodConfig", "__version__", "minibatch_efforts", "transport_efforts"]
+__all__ = [
+    "MROT",
+    "MethodConfig",
+    "Problem",
+    "__version__",
+    "load_config",
+    "minibatch_efforts",
+    "transport_efforts",
+]
 
 
 def __getattr__(name: str) -> Any:

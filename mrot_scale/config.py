@@ -1,10 +1,14 @@
 """All settings of the method in one checked place, with the reasons behind the defaults."""
 
+import tomllib
+from difflib import get_close_matches
+from pathlib import Path
 from typing import Any, Literal, Self
 
+import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from mrot_scale.errors import ConfigError
+from mrot_scale.errors import ConfigError, MissingInputError
 
 PAPER_ROW_LIMIT = 8_000
 """Rows above which the paper's whole-table method is refused unless forced."""
@@ -121,6 +125,24 @@ def method_config(**settings: Any) -> MethodConfig:
         raise ConfigError(_first_complaint(error)) from None
 
 
+def load_config(path: str | Path) -> MethodConfig:
+    """Return the settings of a YAML or TOML file; what it leaves out keeps its default."""
+    path = Path(path)
+    if not path.is_file():
+        raise MissingInputError(f"No configuration file at {path}.")
+    try:
+        text = path.read_text(encoding="utf-8")
+        settings = tomllib.loads(text) if path.suffix == ".toml" else yaml.safe_load(text)
+    except (yaml.YAMLError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} cannot be read: {' '.join(str(error).split())}.") from None
+    if not isinstance(settings, dict | None):
+        raise ConfigError(f"{path} must hold settings as key: value, got {settings!r}.")
+    try:
+        return method_config(**(settings or {}))
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {error}") from None
+
+
 def paper_settings(*, force: bool = False) -> dict[str, Any]:
     """Return the method as published: whole table, k = 5 counting the row, raw-effort KDE."""
     return {
@@ -138,7 +160,15 @@ def paper_settings(*, force: bool = False) -> dict[str, Any]:
 def _first_complaint(error: ValidationError) -> str:
     first = error.errors(include_url=False)[0]
     where = ".".join(str(part) for part in first["loc"])
+    if first["type"] == "extra_forbidden":
+        return f"{where} is not a setting.{_nearest(str(first['loc'][-1]))}"
     message = first["msg"].removeprefix("Value error, ")
     if not where:
         return f"{message}."
     return f"{where}: {message}, got {first['input']!r}."
+
+
+def _nearest(name: str) -> str:
+    known = [*MethodConfig.model_fields, *ViewConfig.model_fields]
+    close = get_close_matches(name, known, n=1)
+    return f" Did you mean {close[0]}?" if close else ""

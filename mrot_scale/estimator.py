@@ -11,7 +11,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from mrot_scale.config import Method, MethodConfig, ViewConfig, method_config, paper_settings
+from mrot_scale.config import Method, MethodConfig, method_config, paper_settings
 from mrot_scale.errors import (
     ConfigError,
     DataError,
@@ -95,6 +95,8 @@ class MROT(OutlierMixin, BaseEstimator):
         What to do with NaN and infinity: an error, column medians, or NaN scores for such rows.
     preset : {"paper"}, optional
         The method as published; settings that differ from their defaults win over it.
+    config : MethodConfig, optional
+        Settings as loaded from a file; settings that differ from their defaults win over it.
     force : bool
         Allow `preset="paper"` above 8,000 rows.
     n_jobs : int, optional
@@ -144,6 +146,7 @@ class MROT(OutlierMixin, BaseEstimator):
         regressor: Any = "lightgbm",
         non_finite: str = "reject",
         preset: str | None = None,
+        config: MethodConfig | None = None,
         force: bool = False,
         n_jobs: int | None = None,
         random_state: Any = 0,
@@ -164,6 +167,7 @@ class MROT(OutlierMixin, BaseEstimator):
         self.regressor = regressor
         self.non_finite = non_finite
         self.preset = preset
+        self.config = config
         self.force = force
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -250,12 +254,11 @@ class MROT(OutlierMixin, BaseEstimator):
     def load(cls, path: str | Path, *, n_jobs: int | None = None) -> Self:
         """Return the estimator saved at `path`; it scores, but holds no training efforts."""
         model, settings = load_model(Path(path), resolve_threads(n_jobs))
-        config = model.config
         loaded = cls(
+            config=model.config,
             method=settings["method"],
             contamination=settings["contamination"],
             n_jobs=n_jobs,
-            **_constructor_settings(config),
         )
         loaded.model_ = model
         loaded.n_features_in_ = model.n_features
@@ -264,16 +267,24 @@ class MROT(OutlierMixin, BaseEstimator):
         return loaded
 
     def _config(self) -> MethodConfig:
-        """Return the checked settings: the defaults, the preset, then what was set by hand."""
+        """Return the checked settings: preset or config, then what was set by hand."""
         settings = {name: getattr(self, name) for name in _PLAIN_SETTINGS}
         settings["views"] = _view_configs(self.views)
         settings["regressor"] = _regressor_kind(self.regressor)
-        if self.preset is not None:
-            if self.preset != "paper":
-                raise ConfigError(f"preset must be None or 'paper', got {self.preset!r}.")
-            settings = paper_settings(force=self.force) | _changed(settings)
         settings["seed"] = _seed(self.random_state)
-        return method_config(**settings)
+        base = self._base_settings()
+        return method_config(**(base | _changed(settings)) if base else settings)
+
+    def _base_settings(self) -> dict[str, Any]:
+        if self.preset is not None and self.config is not None:
+            raise ConfigError("preset and config both set the method: give one of them.")
+        if self.config is not None:
+            return dict(self.config)
+        if self.preset is None:
+            return {}
+        if self.preset != "paper":
+            raise ConfigError(f"preset must be None or 'paper', got {self.preset!r}.")
+        return paper_settings(force=self.force)
 
     def _rows(self, X: Any, *, reset: bool, config: MethodConfig) -> Floats:
         """Return `X` as a float64 matrix, checked by scikit-learn's rules and by ours."""
@@ -339,7 +350,7 @@ def _view_configs(views: Any) -> tuple[Any, ...]:
 def _regressor_kind(regressor: Any) -> str:
     if isinstance(regressor, str):
         return regressor
-    if not is_regressor(regressor):
+    if not isinstance(regressor, BaseEstimator) or not is_regressor(regressor):
         raise ConfigError(f"regressor must be a name or a regressor object, got {regressor!r}.")
     return "custom"
 
@@ -358,19 +369,6 @@ def _seed(random_state: Any) -> int:
         return int(check_random_state(random_state).randint(2**31 - 1))
     except ValueError as error:
         raise ConfigError(str(error)) from None
-
-
-def _constructor_settings(config: MethodConfig) -> dict[str, Any]:
-    settings = {name: getattr(config, name) for name in _PLAIN_SETTINGS}
-    settings["views"] = tuple(_view_setting(v) for v in config.views)
-    settings["regressor"] = config.regressor
-    settings["random_state"] = config.seed
-    return settings
-
-
-def _view_setting(view: ViewConfig) -> Any:
-    simple = view.columns is None and view.whiten is None and isinstance(view.scaling, str)
-    return view.scaling if simple else view.model_dump()
 
 
 def _explained(error: ValueError, X: Any) -> MrotError:

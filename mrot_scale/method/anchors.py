@@ -32,6 +32,7 @@ LIFT_COLUMNS = 64
 """Fewest columns at which the lifted search is the faster one (python -m benchmarks.solvers)."""
 
 _BLOCK_ROWS = 4_096
+_CANDIDATE_BLOCK_ROWS = 128  # each row brings its own copies of its candidates: keep them in cache
 
 
 @dataclass(frozen=True)
@@ -136,8 +137,8 @@ def _lifted_routes(anchors: AnchorSet, rows: Floats, problem: Problem) -> Floats
     count = min(zone_count(len(anchors.rows), problem.alpha, problem.k), len(anchors.rows) - 1)
     index = LiftedAnchors(anchors.rows, anchors.v)
     efforts = np.empty(len(rows))
-    for start in range(0, len(rows), _BLOCK_ROWS):
-        block = rows[start : start + _BLOCK_ROWS]
+    for start in range(0, len(rows), _CANDIDATE_BLOCK_ROWS):
+        block = rows[start : start + _CANDIDATE_BLOCK_ROWS]
         inside = index.nearest(block, count)
         hits = index.cheapest(block, count + 1)
         D = _distances_to(block, anchors.rows, hits)

@@ -21,8 +21,8 @@ LOG_EFFORT_STEP = 2.0**-8
 TAIL_SHARE = 0.005
 """Share of the values that the tail is fitted to."""
 
-_SCORE_RESOLUTION = 1e-5
-"""Survival below which scores are spread so that float32 can still order them."""
+_SCORE_RESOLUTION = 1e-4
+"""Survival below which scores stop being shares and are spread, so that float32 keeps order."""
 
 _MAX_KNOTS = 4_096
 _KNOTS_PER_BANDWIDTH = 4
@@ -108,7 +108,7 @@ def fit_calibration(counts: GridCounts, *, smoothing: float = 1.0) -> Calibratio
     `smoothing` multiplies Scott's bandwidth: 1 for a smooth density, less where the shares
     themselves must be met.
     """
-    bandwidth = smoothing * _scott_bandwidth(counts)
+    bandwidth = max(smoothing * _scott_bandwidth(counts), counts.step)
     start = _tail_start(counts)
     knots = _knots(counts, bandwidth, start)
     rarity = _body_rarity(counts, bandwidth, knots)
@@ -117,8 +117,9 @@ def fit_calibration(counts: GridCounts, *, smoothing: float = 1.0) -> Calibratio
 
 def calibrate_values(values: Floats, *, smoothing: float = 0.25) -> Calibration:
     """Return the map fitted to values of any unit, on a grid chosen from their spread."""
-    spread = float(np.std(values))
-    step = 2.0 ** np.floor(np.log2(spread / 1024)) if spread > 0 else LOG_EFFORT_STEP
+    spread, largest = float(np.std(values)), float(np.max(np.abs(values), initial=0.0))
+    is_flat = spread <= 1e-9 * largest  # equal but for rounding
+    step = LOG_EFFORT_STEP if is_flat else 2.0 ** np.floor(np.log2(spread / 1024))
     return fit_calibration(count_on_grid(values, step), smoothing=smoothing)
 
 
@@ -126,7 +127,7 @@ def _scott_bandwidth(counts: GridCounts) -> float:
     n, x = counts.n_values, counts.centers
     mean = float((counts.counts * x).sum() / n)
     variance = float((counts.counts * (x - mean) ** 2).sum() / max(n - 1, 1))
-    return float(max(np.sqrt(variance) * n**-0.2, counts.step))
+    return float(np.sqrt(variance) * n**-0.2)
 
 
 def _tail_start(counts: GridCounts) -> float:

@@ -23,6 +23,7 @@ FLAT_LIMIT = 32_768
 _QUERY_BLOCK = 4_096
 _RECALL_ROWS = 256
 _RECALL_GOAL = 0.95
+_FIRST_CELLS = 8
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ class ReferenceIndex:
 
     def __init__(self, rows: Floats, ids: Ids, *, flat_limit: int = FLAT_LIMIT) -> None:
         self._rows, self._ids = rows, ids
-        self._shift = rows.mean(axis=0)
+        self._shift = np.median(rows, axis=0)
         vectors = self._as_float32(rows)
         self._exact = len(rows) <= flat_limit
         self._index = _flat_index(vectors) if self._exact else _cell_index(vectors)
@@ -84,7 +85,7 @@ class ReferenceIndex:
         """Visit more cells until the goal is met on an even sample of rows; return the recall."""
         probe = rows[:: max(1, len(rows) // _RECALL_ROWS)][:_RECALL_ROWS]
         truth = self._search_all(probe, count)
-        recall = 0.0
+        self._index.nprobe = _FIRST_CELLS
         while True:
             _, found = self._index.search(self._as_float32(probe), count)
             recall = float(
@@ -95,7 +96,7 @@ class ReferenceIndex:
             self._index.nprobe = min(2 * self._index.nprobe, self._index.nlist)
 
     def _as_float32(self, rows: Floats) -> NDArray[np.float32]:
-        # Centred first: float32 keeps seven digits of whatever is left.
+        # Centred first, on what no far row can move: float32 keeps seven digits of what is left.
         return np.ascontiguousarray(rows - self._shift, dtype=np.float32)
 
 
@@ -103,7 +104,7 @@ class LiftedAnchors:
     """Anchors searched by `|x - y|^2 - v` in one extra dimension, and by plain distance."""
 
     def __init__(self, anchors: Floats, v: Floats) -> None:
-        self._shift = anchors.mean(axis=0)
+        self._shift = np.median(anchors, axis=0)
         centred = (anchors - self._shift).astype(np.float32)
         lift = np.sqrt(v.max() - v).astype(np.float32)[:, None]
         self._lifted = _flat_index(np.ascontiguousarray(np.hstack([centred, lift])))
@@ -140,6 +141,7 @@ def _cell_index(vectors: NDArray[np.float32]) -> Any:
     n_cells = int(4 * np.sqrt(n_rows))
     index = faiss.IndexIVFFlat(faiss.IndexFlatL2(n_columns), n_columns, n_cells)
     index.cp.seed = 1
+    index.cp.min_points_per_centroid = 1  # few rows per cell are no reason to write to the terminal
     threads = faiss.omp_get_max_threads()
     faiss.omp_set_num_threads(1)
     try:
@@ -147,5 +149,4 @@ def _cell_index(vectors: NDArray[np.float32]) -> Any:
     finally:
         faiss.omp_set_num_threads(threads)
     index.add(vectors)
-    index.nprobe = 8
     return index

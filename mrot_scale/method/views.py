@@ -98,6 +98,8 @@ def _center_and_scale(column: Floats, scaling: Scaling) -> tuple[float, float]:
     """Return what to subtract and divide by; a constant column keeps the scale 1."""
     if scaling not in SCALINGS:
         raise ConfigError(f"scaling must be one of {', '.join(SCALINGS)}, got {scaling!r}.")
+    if column.min() == column.max():  # deviations of equal numbers need not round to 0
+        return float(column[0]), 1.0
     low, median, high = np.quantile(column, [0.25, 0.5, 0.75])
     deviation = float(column.std())
     if scaling == "none":

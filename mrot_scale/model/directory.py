@@ -55,7 +55,7 @@ class ModelFiles:
         """Return an array after checking that it has the type and dimensions expected."""
         try:
             found = np.load(io.BytesIO(self.get(f"{name}.npy")), allow_pickle=False)
-        except (ValueError, EOFError, OSError) as error:
+        except (ValueError, EOFError, OSError, MemoryError) as error:
             raise DamagedModelError(f"{name}.npy is not an array ({error}). {_REMEDY}") from None
         if found.dtype != dtype or found.ndim != ndim:
             raise DamagedModelError(

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from mrot_scale import __version__
@@ -50,7 +51,7 @@ def load_model(path: Path, threads: int = 1) -> tuple[FittedModel, dict[str, Any
     files = ModelFiles.read(path)
     try:
         return _model_from(files, threads)
-    except (KeyError, TypeError, ValueError, ValidationError) as error:
+    except (KeyError, TypeError, ValueError, ValidationError, RecursionError) as error:
         if isinstance(error, DamagedModelError):
             raise
         raise DamagedModelError(f"{path}: parts do not fit together ({error}).") from error
@@ -85,9 +86,16 @@ def _model_from(files: ModelFiles, threads: int) -> tuple[FittedModel, dict[str,
         ),
         score_model=_score_model(files, header["score_model"], config, len(fill), threads),
         last={m: _calibration(files, f"last.{m}") for m in METHODS},
-        training_scores={m: files.array(f"training-scores.{m}", np.float32, 1) for m in METHODS},
+        training_scores={m: _training_scores(files, m) for m in METHODS},
     )
     return model, dict(header["extra"])
+
+
+def _training_scores(files: ModelFiles, method: Method) -> NDArray[np.float32]:
+    scores = files.array(f"training-scores.{method}", np.float32, 1)
+    if scores.size == 0 or (np.diff(scores) < 0).any():
+        raise DamagedModelError(f"training-scores.{method} are not ascending scores.")
+    return scores
 
 
 def _put_view(files: ModelFiles, prefix: str, fitted: FittedView) -> None:
@@ -103,7 +111,10 @@ def _put_view(files: ModelFiles, prefix: str, fitted: FittedView) -> None:
 
 
 def _view(files: ModelFiles, prefix: str, config: ViewConfig, n_features: int) -> FittedView:
-    width = n_features if config.columns is None else len(config.columns)
+    columns = range(n_features) if config.columns is None else config.columns
+    if not all(0 <= column < n_features for column in columns):
+        raise DamagedModelError(f"{prefix}: columns {columns} are not all among {n_features}.")
+    width = len(columns)
     center, scale, mean = (
         files.array(f"{prefix}.{name}", np.float64, 1) for name in ("center", "scale", "mean")
     )

@@ -1,0 +1,88 @@
+"""Rules of the house that no single module can keep alone."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parent.parent / "mrot_scale"
+MODULES = sorted(PACKAGE.rglob("*.py"))
+ONE_IMPORTER = {
+    "faiss": "method/neighbours.py",
+    "ot": "method/transport.py",
+    "lightgbm": "model/lightgbm_model.py",
+    "threadpoolctl": "threads.py",
+}
+HEAVY = {"faiss", "lightgbm", "matplotlib", "numpy", "ot", "pandas", "pyarrow", "scipy", "sklearn"}
+NEVER_IN_METHOD = {"dask", "distributed", "zarr", "pyarrow", "lightgbm"}
+CAN_RUN_CODE = {"pickle", "joblib", "cloudpickle", "dill", "marshal", "shelve"}
+
+
+def imported(path: Path) -> set[str]:
+    """Top-level names of everything a module imports, wherever in it."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found.add(node.module)
+    return found
+
+
+def top_level(names: set[str]) -> set[str]:
+    return {name.split(".")[0] for name in names}
+
+
+@pytest.mark.parametrize(("library", "home"), ONE_IMPORTER.items())
+def test_each_heavy_library_has_one_importer(library: str, home: str) -> None:
+    importers = [str(p.relative_to(PACKAGE)) for p in MODULES if library in top_level(imported(p))]
+    assert importers == [home]
+
+
+def test_method_modules_know_no_storage_and_no_scheduler() -> None:
+    for path in (PACKAGE / "method").glob("*.py"):
+        assert not top_level(imported(path)) & NEVER_IN_METHOD, path
+        inside = {n for n in imported(path) if n.startswith("mrot_scale.")}
+        allowed = ("mrot_scale.method", "mrot_scale.errors", "mrot_scale.seeds")
+        assert all(name.startswith(allowed) for name in inside), path
+
+
+def test_imports_have_no_cycle() -> None:
+    graph = {
+        _module_name(p): {n for n in imported(p) if n.startswith("mrot_scale.")}
+        for p in MODULES
+        if p.name != "__init__.py"
+    }
+    done: set[str] = set()
+    while ready := {
+        m for m, needs in graph.items() if m not in done and needs & set(graph) <= done
+    }:
+        done |= ready
+    assert done == set(graph), f"cycle among {sorted(set(graph) - done)}"
+
+
+def test_nothing_that_can_run_stored_code_is_used() -> None:
+    for path in MODULES:
+        assert not top_level(imported(path)) & CAN_RUN_CODE, path
+        assert "allow_pickle=True" not in path.read_text(), path
+
+
+@pytest.mark.parametrize(
+    "statement", ["import mrot_scale", "from mrot_scale.cli import main; main()"]
+)
+def test_starting_up_loads_no_heavy_library(statement: str) -> None:
+    code = (
+        "import sys; sys.argv = ['mrot-scale', '--help']\n"
+        f"try:\n    {statement}\nexcept SystemExit:\n    pass\n"
+        f"print('loaded:', sorted({HEAVY!r} & set(sys.modules)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stdout.splitlines()[-1] == "loaded: []"
+
+
+def _module_name(path: Path) -> str:
+    return ".".join(["mrot_scale", *path.relative_to(PACKAGE).with_suffix("").parts])
