@@ -21,6 +21,7 @@ from mrot_scale.method.anchors import (
     route_costs,
 )
 from mrot_scale.method.efforts import Problem
+from mrot_scale.method.transport import best_receivers
 from mrot_scale.seeds import generator
 
 Floats = NDArray[np.float64]
@@ -110,8 +111,14 @@ def sparse_matching(cost: Floats) -> tuple[Any, Any]:
     return senders, receivers
 
 
+def reduced_assignment(cost: Floats) -> tuple[Any, Any]:
+    """Return the pairs of the route the package takes: the same solver on reduced costs."""
+    return np.arange(len(cost)), best_receivers(cost)
+
+
 SOLVERS: dict[str, Callable[[Floats], Any]] = {
     REFERENCE: assign,
+    "reduced assignment": reduced_assignment,
     "network simplex": network_simplex,
     "sparse matching": sparse_matching,
 }

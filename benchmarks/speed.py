@@ -21,7 +21,7 @@ from mrot_scale.config import MethodConfig, ViewConfig
 from mrot_scale.fitting import batch_stage, measure_neighbours, plan_fit, view_points
 from mrot_scale.method.calibrate import LOG_EFFORT_STEP, count_on_grid, fit_calibration
 from mrot_scale.method.efforts import Problem, effort_floor, mean_log_efforts
-from mrot_scale.method.transport import efforts_of, plan_efforts, solve_plan
+from mrot_scale.method.transport import best_receivers, plan_efforts, solve_plan
 from mrot_scale.synthetic import pump_readings
 
 Floats = NDArray[np.float64]
@@ -61,7 +61,7 @@ def exact_seconds(points: Floats) -> dict[str, float]:
     """Return the seconds of each converged solver on one problem of all rows, cost included."""
     problem = Problem()
     return {
-        "assignment_s": _seconds(lambda: efforts_of(problem.cost(points))),
+        "assignment_s": _seconds(lambda: best_receivers(problem.cost(points))),
         "network_simplex_s": _seconds(lambda: _by_network_simplex(points, problem)),
     }
 

@@ -211,9 +211,10 @@ class MROT(OutlierMixin, BaseEstimator):
         scores = np.full(len(rows), np.nan, dtype=np.float32)
         if self.model_.config.non_finite == "impute":
             rows, finite = fill_non_finite(rows, self.model_.fill), np.ones(len(rows), dtype=bool)
-        with bounded_threads(resolve_threads(self.n_jobs)):
+        threads = resolve_threads(self.n_jobs)
+        with bounded_threads(threads):
             if finite.any():
-                scores[finite] = self.model_.score(rows[finite], method)
+                scores[finite] = self.model_.score(rows[finite], method, threads)
         return scores
 
     def score_samples(self, X: Any) -> Floats:

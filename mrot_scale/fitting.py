@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from mrot_scale.config import Method, MethodConfig, ViewConfig
 from mrot_scale.errors import DataError
-from mrot_scale.method.anchors import AnchorSet, draw_anchor_batches, fit_anchor_set, route_costs
+from mrot_scale.method.anchors import AnchorSet, draw_anchor_batches, fit_anchor_set, route_matrix
 from mrot_scale.method.batches import BatchPlan, fitting_batch_rows, zone_count
 from mrot_scale.method.calibrate import (
     LOG_EFFORT_STEP,
@@ -228,14 +228,10 @@ def route_stage(
 ) -> list[Floats]:
     """Return for each view the effort of each row against each anchor set, (n, sets)."""
     done = setup.count_steps("anchors", sum(len(sets) for sets in anchors))
-    found = []
-    for p, sets in zip(points, anchors, strict=True):
-        columns = []
-        for anchor_set in sets:
-            columns.append(route_costs(anchor_set, p.rows, setup.problem))
-            done()
-        found.append(np.column_stack(columns))
-    return found
+    return [
+        route_matrix(sets, p.rows, setup.problem, threads=setup.threads, on_set=done)
+        for p, sets in zip(points, anchors, strict=True)
+    ]
 
 
 def calibrate_view(

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrot_scale.config import Method, MethodConfig
-from mrot_scale.method.anchors import AnchorSet, route_costs
+from mrot_scale.method.anchors import AnchorSet, route_matrix
 from mrot_scale.method.calibrate import Calibration
 from mrot_scale.method.combine import combine_views
 from mrot_scale.method.efforts import Problem, mean_log_efforts
@@ -28,10 +28,9 @@ class FittedView:
     calibration: Calibration
     """Rarity of mean log anchor efforts."""
 
-    def routes(self, rows: Floats, problem: Problem) -> Floats:
+    def routes(self, rows: Floats, problem: Problem, threads: int) -> Floats:
         """Return the effort of each row against each anchor set, shape (n, sets)."""
-        points = self.view.apply(rows)
-        return np.column_stack([route_costs(a, points, problem) for a in self.anchors])
+        return route_matrix(self.anchors, self.view.apply(rows), problem, threads=threads)
 
     def rarity(self, routes: Floats, problem: Problem) -> Floats:
         """Return how rare the rows' mean log efforts are in this view, shape (n,)."""
@@ -60,17 +59,17 @@ class FittedModel:
     def n_features(self) -> int:
         return len(self.fill)
 
-    def raw_values(self, rows: Floats, method: Method) -> Floats:
+    def raw_values(self, rows: Floats, method: Method, threads: int = 1) -> Floats:
         """Return the uncalibrated value of finite rows: higher is more anomalous."""
         if method == "model":
             return self.score_model.predict(rows)
         problem = problem_of(self.config)
-        rarity = [v.rarity(v.routes(rows, problem), problem) for v in self.views]
+        rarity = [v.rarity(v.routes(rows, problem, threads), problem) for v in self.views]
         return combine_views(np.column_stack(rarity))
 
-    def score(self, rows: Floats, method: Method) -> NDArray[np.float32]:
+    def score(self, rows: Floats, method: Method, threads: int = 1) -> NDArray[np.float32]:
         """Return the score of finite rows: the share of such rows that are less anomalous."""
-        return self.last[method].score(self.raw_values(rows, method))
+        return self.last[method].score(self.raw_values(rows, method, threads))
 
     def threshold(self, method: Method, contamination: float) -> float:
         """Return the score that the share `contamination` of the training rows exceed."""

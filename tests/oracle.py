@@ -97,7 +97,17 @@ def assignment_total(cost: Floats) -> float:
 
 
 def program_total(cost: Floats, weights: Floats) -> float:
-    """Return the least cost of sending the weights to themselves: the transport program, HiGHS."""
+    """Return the least cost of sending the weights to themselves."""
+    return _transport_program(cost, weights)[0]
+
+
+def program_prices(cost: Floats, weights: Floats) -> Floats:
+    """Return optimal prices of the receivers, the last one 0."""
+    return _transport_program(cost, weights)[1]
+
+
+def _transport_program(cost: Floats, weights: Floats) -> tuple[float, Floats]:
+    """Solve the transport linear program with HiGHS: total cost and receivers' prices."""
     n = len(cost)
     shares = weights / weights.sum()
     equations = np.zeros((2 * n, n * n))
@@ -116,7 +126,8 @@ def program_total(cost: Floats, weights: Floats) -> float:
     )
     if answer.status != 0 or answer.fun is None:
         raise AssertionError(f"The oracle itself failed: {answer.message}")
-    return float(answer.fun) * unit
+    prices = np.append(np.asarray(answer.eqlin.marginals)[n:], 0.0)
+    return float(answer.fun) * unit, prices * unit
 
 
 def has_one_optimum(cost: Floats, relative_gap: float = 1e-6) -> bool:

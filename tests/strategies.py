@@ -1,5 +1,6 @@
 """Hypothesis strategies for tables of points, weights and sizes, and how many examples to try."""
 
+import os
 from typing import Any
 
 import numpy as np
@@ -16,9 +17,14 @@ seeds = st.integers(0, 2**32 - 1)
 
 
 def examples(count: int) -> Any:
-    """Settings of a property: repeatable, and no verdict on how busy the machine is."""
-    slow = [HealthCheck.too_slow, HealthCheck.data_too_large]
-    return settings(max_examples=count, deadline=None, derandomize=True, suppress_health_check=slow)
+    """Settings of a property: repeatable, or ten times as many new ones in a thorough run."""
+    thorough = os.environ.get("HYPOTHESIS_PROFILE") == "thorough"
+    return settings(
+        max_examples=10 * count if thorough else count,
+        derandomize=not thorough,
+        deadline=None,
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+    )
 
 
 def _cloud(seed: int, n_rows: int, n_columns: int, law: str) -> Floats:

@@ -4,6 +4,8 @@ A plan between `m` anchor rows leaves a price `v` at each anchor. A new row goes
 outside its zone where distance less price is smallest, and its effort is the distance it travels.
 """
 
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Literal
 
@@ -32,7 +34,7 @@ LIFT_COLUMNS = 64
 """Fewest columns at which the lifted search is the faster one (python -m benchmarks.solvers)."""
 
 _BLOCK_ROWS = 4_096
-_CANDIDATE_BLOCK_ROWS = 128  # each row brings its own copies of its candidates: keep them in cache
+_CANDIDATE_ROWS = 64  # each row copies its own candidates: few at a time stay in the cache
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,28 @@ def fit_anchor_set(
     return AnchorSet(rows, plan.v, ids, plan.eps)
 
 
+def route_matrix(
+    anchor_sets: Sequence[AnchorSet],
+    rows: Floats,
+    problem: Problem,
+    *,
+    threads: int = 1,
+    on_set: Callable[[], None] | None = None,
+) -> Floats:
+    """Return the effort of each row against each anchor set, shape (n, sets)."""
+
+    def column(anchors: AnchorSet) -> Floats:
+        return route_costs(anchors, rows, problem)
+
+    efforts = np.empty((len(rows), len(anchor_sets)))
+    with ThreadPoolExecutor(threads) as pool:
+        for position, found in enumerate(pool.map(column, anchor_sets)):
+            efforts[:, position] = found
+            if on_set:
+                on_set()
+    return efforts
+
+
 def route_costs(
     anchors: AnchorSet,
     rows: Floats,
@@ -100,19 +124,30 @@ def _dense_routes(anchors: AnchorSet, rows: Floats, problem: Problem) -> Floats:
     if problem.kind == "coulomb":
         return _routes_at(coulomb_cost(D), anchors)
     zone = _zone_among_anchors(D, problem)
+    if problem.ceiling == "max" and anchors.eps == 0:
+        return _routes_outside(D, zone, anchors)
     if problem.ceiling == "zone":  # staying put is optimal: the effort is the zone's reach
         return np.asarray(np.where(zone, D, 0.0).max(axis=1))
-    # A row that is no anchor cannot stay put: the zone is closed to it unless it is all there is.
-    closed = zone & ~zone.all(axis=1, keepdims=True) if problem.ceiling == "max" else None
-    return _routes_at(engineered_cost(D, zone, problem.ceiling), anchors, closed)
+    return _routes_at(engineered_cost(D, zone, problem.ceiling), anchors)
 
 
-def _routes_at(cost: Floats, anchors: AnchorSet, closed: Bools | None = None) -> Floats:
+def _routes_outside(D: Floats, zone: Bools, anchors: AnchorSet) -> Floats:
+    """Return the cost of each row's cheapest route after prices to an anchor outside its zone.
+
+    A row that is no anchor cannot stay put. Where all anchors are in the zone, it pays the ceiling.
+    """
+    priced = D - anchors.v
+    priced[zone] = np.inf
+    target = priced.argmin(axis=1)[:, None]
+    shut_in = np.isinf(np.take_along_axis(priced, target, axis=1))[:, 0]
+    return np.where(shut_in, D.max(axis=1), np.take_along_axis(D, target, axis=1)[:, 0])
+
+
+def _routes_at(cost: Floats, anchors: AnchorSet) -> Floats:
     """Return the cost of each row's route: the cheapest after prices, or their soft mean."""
     if anchors.eps > 0:
         return _soft_routes(cost, anchors)
-    priced = cost - anchors.v
-    target = (priced if closed is None else np.where(closed, np.inf, priced)).argmin(axis=1)
+    target = (cost - anchors.v).argmin(axis=1)
     return np.asarray(cost[np.arange(len(cost)), target])
 
 
@@ -137,8 +172,8 @@ def _lifted_routes(anchors: AnchorSet, rows: Floats, problem: Problem) -> Floats
     count = min(zone_count(len(anchors.rows), problem.alpha, problem.k), len(anchors.rows) - 1)
     index = LiftedAnchors(anchors.rows, anchors.v)
     efforts = np.empty(len(rows))
-    for start in range(0, len(rows), _CANDIDATE_BLOCK_ROWS):
-        block = rows[start : start + _CANDIDATE_BLOCK_ROWS]
+    for start in range(0, len(rows), _BLOCK_ROWS):
+        block = rows[start : start + _BLOCK_ROWS]
         inside = index.nearest(block, count)
         hits = index.cheapest(block, count + 1)
         D = _distances_to(block, anchors.rows, hits)
@@ -150,4 +185,9 @@ def _lifted_routes(anchors: AnchorSet, rows: Floats, problem: Problem) -> Floats
 
 def _distances_to(rows: Floats, anchors: Floats, ids: Ids) -> Floats:
     """Return the float64 squared distance of each row to its own candidates."""
-    return np.asarray(((rows[:, None, :] - anchors[ids]) ** 2).sum(axis=2))
+    D = np.empty(ids.shape)
+    for start in range(0, len(rows), _CANDIDATE_ROWS):
+        some = slice(start, start + _CANDIDATE_ROWS)
+        apart = rows[some, None, :] - anchors[ids[some]]
+        D[some] = np.einsum("nkd,nkd->nk", apart, apart)
+    return D

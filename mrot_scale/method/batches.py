@@ -39,6 +39,10 @@ class BatchPlan:
     repeats: int
     seed: int
 
+    def __post_init__(self) -> None:
+        if not 1 <= self.batch_rows <= self.n_rows:
+            raise DataError(f"{self.n_rows} rows cannot fill batches of {self.batch_rows}.")
+
     @property
     def batches_per_repeat(self) -> int:
         return -(-self.n_rows // self.batch_rows)

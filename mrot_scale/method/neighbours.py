@@ -145,7 +145,7 @@ def _cell_index(vectors: NDArray[np.float32]) -> Any:
     threads = faiss.omp_get_max_threads()
     faiss.omp_set_num_threads(1)
     try:
-        index.train(vectors[: 64 * n_cells])
+        index.train(np.ascontiguousarray(vectors[:: max(1, n_rows // (64 * n_cells))]))
     finally:
         faiss.omp_set_num_threads(threads)
     index.add(vectors)

@@ -5,9 +5,8 @@ before and every plan after the call; what cannot be trusted is a `SolverError` 
 """
 
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -23,6 +22,14 @@ Floats = NDArray[np.float64]
 MARGINAL_TOLERANCE = 1e-6
 """Largest accepted total difference between a plan's marginals and the weights."""
 
+PRICE_TOLERANCE = 1e-6
+"""Largest accepted slack of a plan's prices, relative to the median cost."""
+
+ASSIGNMENT_ROWS = 1_024
+"""With uniform weights an optimal plan is a permutation. Up to this many rows an assignment solver
+finds it faster than network simplex (python -m benchmarks.solvers and benchmarks.speed)."""
+
+_WARNING_FILTERS = Lock()
 _OPTIMAL = 1
 _NETWORK_SIMPLEX_LIMIT = 5_000_000
 _SINKHORN_ITERATIONS = 50
@@ -51,8 +58,9 @@ def efforts_of(
     cost: Floats, *, eps: float = 0.0, weights: Floats | None = None, name: str = "batch"
 ) -> Floats:
     """Return the effort of each row by the fastest route that is exact for the settings."""
-    if eps == 0.0 and weights is None:
-        return _assignment_efforts(cost, name)
+    if eps == 0.0 and weights is None and len(cost) <= ASSIGNMENT_ROWS:
+        _check_cost(cost, name)
+        return np.asarray(cost[np.arange(len(cost)), best_receivers(cost)])
     return plan_efforts(solve_plan(cost, eps=eps, weights=weights, name=name), cost)
 
 
@@ -65,9 +73,7 @@ def solve_plan(
     """
     _check_cost(cost, name)
     masses = normalised_weights(weights, len(cost))
-    plan = _exact(cost, masses, name) if eps == 0.0 else _entropic(cost, eps, masses, name)
-    _check_marginals(plan.matrix, masses, name)
-    return plan
+    return _exact(cost, masses, name) if eps == 0.0 else _entropic(cost, eps, masses, name)
 
 
 def plan_efforts(plan: Plan, cost: Floats) -> Floats:
@@ -89,21 +95,55 @@ def normalised_weights(weights: Floats | None, n_rows: int) -> Floats:
     return np.asarray(masses / masses.sum())
 
 
-def _assignment_efforts(cost: Floats, name: str) -> Floats:
-    # With uniform weights an optimal plan is a permutation, and SciPy's assignment solver finds it
-    # faster than network simplex (python -m benchmarks.solvers). It starts from zero prices;
-    # taking the cheapest sender off each column first leaves the optimum and shortens its way.
-    _check_cost(cost, name)
+def best_receivers(cost: Floats) -> NDArray[np.int64]:
+    """Return the receiver of each row in the cheapest one-to-one assignment.
+
+    SciPy's solver starts from zero prices; taking the cheapest sender off each column first leaves
+    the optimum where it is and shortens the way to it.
+    """
     reduced = cost - cost.min(axis=0)
     reduced -= reduced.min(axis=1, keepdims=True)
-    senders, receivers = linear_sum_assignment(reduced)
-    return np.asarray(cost[senders, receivers], dtype=np.float64)
+    return np.asarray(linear_sum_assignment(reduced)[1])
 
 
 def _exact(cost: Floats, masses: Floats, name: str) -> Plan:
+    plan = _network_simplex_plan(cost, masses, name)
+    if not _prices_prove(plan, cost) and (masses == masses[0]).all():
+        plan = _plan_despite_far_rows(cost, masses, name)
+    if not _prices_prove(plan, cost):
+        raise SolverError(
+            f"Exact plan of {name} is not proved optimal by its prices: some rows lie so far out "
+            "that the solver cannot tell the others apart. Use a robust view, or leave them out."
+        )
+    return plan
+
+
+def _prices_prove(plan: Plan, cost: Floats) -> bool:
+    """Tell whether no route is cheaper than its prices, and every route used is exactly that."""
+    slack = cost - plan.u[:, None] - plan.v
+    tolerance = PRICE_TOLERANCE * (robust_scale(cost) + 1e-3 * cost)
+    return bool((slack >= -tolerance).all() and (slack <= tolerance)[plan.matrix > 0].all())
+
+
+def _plan_despite_far_rows(cost: Floats, masses: Floats, name: str) -> Plan:
+    """Return the plan where one far row would put all other costs below the solver's accuracy.
+
+    Minima are taken off first, and what no optimal assignment can use is cut: both leave the
+    optimum where it is, and the costs left are of the size that matters.
+    """
+    column_minima = cost.min(axis=0)
+    row_minima = (cost - column_minima).min(axis=1)
+    reduced = cost - column_minima - row_minima[:, None]
+    total = reduced[np.arange(len(cost)), best_receivers(reduced)].sum()
+    plan = _network_simplex_plan(np.minimum(reduced, 2.0 * total), masses, name)
+    return Plan(plan.matrix, plan.u + row_minima, plan.v + column_minima)
+
+
+def _network_simplex_plan(cost: Floats, masses: Floats, name: str) -> Plan:
     for limit in (_NETWORK_SIMPLEX_LIMIT, 10 * _NETWORK_SIMPLEX_LIMIT):
         matrix, log = _network_simplex(cost, masses, limit)
         if log["result_code"] == _OPTIMAL:
+            _check_marginals(matrix, masses, name)
             return Plan(matrix, log["u"], log["v"])
     raise SolverError(
         f"Exact plan of {name} ({len(cost)} rows) is not optimal after {limit:,} iterations "
@@ -114,7 +154,9 @@ def _exact(cost: Floats, masses: Floats, name: str) -> Plan:
 def _network_simplex(cost: Floats, masses: Floats, limit: int) -> tuple[Floats, dict[str, Any]]:
     # The solver loses accuracy far from 1, so costs are scaled and the duals scaled back.
     scale = float(cost.max()) or 1.0
-    with _result_is_checked_here():
+    # Its warnings are checked as result codes; filters are the process's, so one thread at a time.
+    with _WARNING_FILTERS, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
         matrix, log = ot.emd(
             masses, masses, cost / scale, numItermax=limit, log=True, check_marginals=False
         )
@@ -140,7 +182,7 @@ def _entropic(cost: Floats, eps: float, masses: Floats, name: str) -> Plan:
 
 
 def _sinkhorn_prices(scaled: Floats, masses: Floats, exact: Plan, reg: float) -> Floats:
-    with _result_is_checked_here():
+    with np.errstate(all="ignore"):  # what is not finite fails the check that follows
         _, log = ot.bregman.sinkhorn_log(
             masses,
             masses,
@@ -156,16 +198,8 @@ def _sinkhorn_prices(scaled: Floats, masses: Floats, exact: Plan, reg: float) ->
 
 
 def _newton(scaled: Floats, masses: Floats, log_v: Floats, limit: int) -> tuple[Floats, Floats]:
-    with _result_is_checked_here():
+    with np.errstate(all="ignore"):  # what is not finite fails the check that follows
         return newton_prices(scaled, masses, log_v, tolerance=_ENTROPIC_TOLERANCE, max_steps=limit)
-
-
-@contextmanager
-def _result_is_checked_here() -> Iterator[None]:
-    """Keep the solvers' warnings quiet: an unusable result is an error of ours right after."""
-    with np.errstate(all="ignore"), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
 
 
 def robust_scale(cost: Floats) -> float:

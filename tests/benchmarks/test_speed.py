@@ -1,0 +1,23 @@
+"""The speed benchmark runs, and its arithmetic is what it says."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks.speed import main
+
+
+def test_the_ratio_is_extrapolated_from_the_faster_solver(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main(["--exact-rows", "60,120,240", "--rows", "600", "--out", str(tmp_path)])
+    found = json.loads((tmp_path / "speed.json").read_text())
+    sizes = [entry["rows"] for entry in found["exact"]]
+    fastest = [min(e["assignment_s"], e["network_simplex_s"]) for e in found["exact"]]
+    slope, constant = np.polyfit(np.log(sizes), np.log(fastest), 1)
+    expected = np.exp(constant) * 600**slope
+    assert found["exact_extrapolated_s"] == pytest.approx(expected)
+    assert found["ratio"] == pytest.approx(expected / found["minibatch_s"])
+    assert "ratio:" in capsys.readouterr().out
