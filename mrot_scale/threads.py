@@ -3,20 +3,32 @@
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from numbers import Integral
+from typing import Any
 
 from threadpoolctl import threadpool_limits
 
 from mrot_scale.errors import ConfigError
 
 
-def resolve_threads(n_jobs: int | None) -> int:
-    """Return the number of threads meant by scikit-learn's `n_jobs`: None is 1, -1 all cores."""
+def resolve_threads(n_jobs: Any) -> int:
+    """Return the number of threads meant by scikit-learn's `n_jobs`: None is 1, -1 all cores.
+
+    More threads than cores only get in each other's way, so cores are the limit.
+    """
     if n_jobs is None:
         return 1
-    if not isinstance(n_jobs, int) or n_jobs == 0:
+    if isinstance(n_jobs, bool) or not isinstance(n_jobs, Integral) or n_jobs == 0:
         raise ConfigError(f"n_jobs must be None or a whole number other than 0, got {n_jobs!r}.")
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return n_jobs if n_jobs > 0 else max(1, (cores or 1) + 1 + n_jobs)
+    cores = available_cores()
+    return min(int(n_jobs), cores) if n_jobs > 0 else max(1, cores + 1 + int(n_jobs))
+
+
+def available_cores() -> int:
+    """Return the cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 @contextmanager

@@ -1,0 +1,38 @@
+"""How many threads are meant, and that libraries are held to them."""
+
+import os
+from typing import Any
+
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_info
+
+from mrot_scale.errors import ConfigError
+from mrot_scale.threads import available_cores, bounded_threads, resolve_threads
+
+
+@pytest.mark.parametrize(
+    ("n_jobs", "cores", "expected"),
+    [(None, 4, 1), (1, 4, 1), (3, 4, 3), (1_000, 4, 4), (-1, 4, 4), (-2, 4, 3), (-9, 4, 1)],
+)
+def test_n_jobs_means_what_it_means_in_scikit_learn(
+    n_jobs: int | None, cores: int, expected: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(cores)))
+    assert resolve_threads(n_jobs) == expected
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    assert resolve_threads(np.int64(1)) == 1
+
+
+@pytest.mark.parametrize("n_jobs", [0, True, 1.5, "all"])
+def test_what_is_no_number_of_threads_is_refused(n_jobs: Any) -> None:
+    with pytest.raises(ConfigError, match="n_jobs"):
+        resolve_threads(n_jobs)
+
+
+def test_native_libraries_are_held_to_the_limit() -> None:
+    with bounded_threads(1):
+        assert {pool["num_threads"] for pool in threadpool_info()} == {1}
+    assert max(pool["num_threads"] for pool in threadpool_info()) == available_cores()
