@@ -254,7 +254,7 @@ class MROT(OutlierMixin, BaseEstimator):
     @classmethod
     def load(cls, path: str | Path, *, n_jobs: int | None = None) -> Self:
         """Return the estimator saved at `path`; it scores, but holds no training efforts."""
-        model, settings = load_model(Path(path), resolve_threads(n_jobs))
+        model, settings = load_model(Path(path))
         loaded = cls(
             config=model.config,
             method=settings["method"],

@@ -290,7 +290,9 @@ def train_stage(
     done = setup.count_steps("train", 2)
     fit, model = train_score_model(sample, targets, config, regressor, setup.threads)
     done()
-    unseen = out_of_fold(fit, sample, targets, folds=config.folds, seed=config.seed)
+    unseen = out_of_fold(
+        fit, sample, targets, folds=config.folds, seed=config.seed, threads=setup.threads
+    )
     done()
     return model, unseen
 

@@ -1,5 +1,7 @@
 """A fitted model as plain parts, and the score of any row."""
 
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -62,7 +64,7 @@ class FittedModel:
     def raw_values(self, rows: Floats, method: Method, threads: int = 1) -> Floats:
         """Return the uncalibrated value of finite rows: higher is more anomalous."""
         if method == "model":
-            return self.score_model.predict(rows)
+            return _in_blocks(self.score_model.predict, rows, threads)
         problem = problem_of(self.config)
         rarity = [v.rarity(v.routes(rows, problem, threads), problem) for v in self.views]
         return combine_views(np.column_stack(rarity))
@@ -74,6 +76,13 @@ class FittedModel:
     def threshold(self, method: Method, contamination: float) -> float:
         """Return the score that the share `contamination` of the training rows exceed."""
         return float(np.quantile(self.training_scores[method], 1.0 - contamination))
+
+
+def _in_blocks(predict: Callable[[Floats], Floats], rows: Floats, threads: int) -> Floats:
+    """Return the predictions, each thread having made those of one block of rows."""
+    blocks = np.array_split(rows, max(1, min(threads, len(rows))))
+    with ThreadPoolExecutor(threads) as pool:
+        return np.concatenate(list(pool.map(predict, blocks)))
 
 
 def problem_of(config: MethodConfig) -> Problem:

@@ -20,8 +20,8 @@ def resolve_threads(n_jobs: Any) -> int:
         return 1
     if isinstance(n_jobs, bool) or not isinstance(n_jobs, Integral) or n_jobs == 0:
         raise ConfigError(f"n_jobs must be None or a whole number other than 0, got {n_jobs!r}.")
-    cores = available_cores()
-    return min(int(n_jobs), cores) if n_jobs > 0 else max(1, cores + 1 + int(n_jobs))
+    wanted, cores = int(n_jobs), available_cores()
+    return min(wanted, cores) if wanted > 0 else max(1, cores + 1 + wanted)
 
 
 def available_cores() -> int:

@@ -29,7 +29,7 @@ def train_score_model(
     kind: str = config.regressor
     if kind == "auto":
         kind = best_by_validation(rows, targets, config, threads)
-    fit = _fit_of(kind, config.seed, regressor, threads)
+    fit = _fit_of(kind, config.seed, regressor)
     return fit, fit(rows, targets)
 
 
@@ -37,17 +37,19 @@ def best_by_validation(rows: Floats, targets: Floats, config: MethodConfig, thre
     """Return the kind with the smallest squared error on unseen rows, the first of equals."""
     errors = {}
     for kind in CANDIDATES:
-        fit = _fit_of(kind, config.seed, None, threads)
-        unseen = out_of_fold(fit, rows, targets, folds=config.folds, seed=config.seed)
+        fit = _fit_of(kind, config.seed, None)
+        unseen = out_of_fold(
+            fit, rows, targets, folds=config.folds, seed=config.seed, threads=threads
+        )
         # LightGBM answers in log-odds.
         shares = 1.0 / (1.0 + np.exp(-unseen)) if kind == "lightgbm" else unseen
         errors[kind] = float(np.mean((shares - targets) ** 2))
     return min(errors, key=lambda kind: errors[kind])
 
 
-def _fit_of(kind: str, seed: int, regressor: Any, threads: int) -> Fit:
+def _fit_of(kind: str, seed: int, regressor: Any) -> Fit:
     if kind == "lightgbm":
-        return partial(train_lightgbm, seed=seed, threads=threads)
+        return partial(train_lightgbm, seed=seed)
     if kind == "custom":
         if regressor is None:
             raise ConfigError("regressor='custom' needs a scikit-learn regressor object.")

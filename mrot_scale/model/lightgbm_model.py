@@ -35,6 +35,9 @@ _SETTINGS: dict[str, Any] = {
     "deterministic": True,
     "force_col_wise": True,
     "verbosity": -1,
+    # Its threads wait for each other by spinning: on a machine that is busy with anything else, two
+    # took a hundred times as long as one. Folds and blocks of rows run side by side instead.
+    "num_threads": 1,
 }
 N_TREES = 100
 
@@ -44,19 +47,16 @@ class LightgbmModel:
 
     kind = "lightgbm"
 
-    def __init__(self, booster: Any, threads: int = 1) -> None:
+    def __init__(self, booster: Any) -> None:
         self._booster = booster
-        self.threads = threads
 
     def predict(self, rows: Floats) -> Floats:
-        if len(rows) == 0:
-            return np.zeros(0)
-        found = self._booster.predict(rows, raw_score=True, num_threads=self.threads)
+        found = self._booster.predict(rows, raw_score=True, num_threads=1)
         return np.asarray(found, dtype=np.float64)
 
     def contributions(self, rows: Floats) -> Floats:
         """Return how much each column moved each row's raw score, shape (n, d)."""
-        found = self._booster.predict(rows, pred_contrib=True, num_threads=self.threads)
+        found = self._booster.predict(rows, pred_contrib=True, num_threads=1)
         return np.asarray(found, dtype=np.float64)[:, :-1]
 
     def text(self) -> str:
@@ -64,16 +64,16 @@ class LightgbmModel:
         return canonical_text(str(self._booster.model_to_string()))
 
 
-def train_lightgbm(rows: Floats, targets: Floats, *, seed: int, threads: int = 1) -> LightgbmModel:
+def train_lightgbm(rows: Floats, targets: Floats, *, seed: int) -> LightgbmModel:
     """Return the trees that learn the targets from the rows; same input, same bytes."""
     if not (np.isfinite(targets).all() and targets.min() >= 0 and targets.max() <= 1):
         raise DataError("Targets of the score model must be finite and in [0, 1].")
-    settings = {**_SETTINGS, "seed": seed % 2**31, "num_threads": threads}
+    settings = {**_SETTINGS, "seed": seed % 2**31}
     data = lightgbm.Dataset(rows, targets, params={"verbosity": -1}, free_raw_data=True)
-    return LightgbmModel(lightgbm.train(settings, data, num_boost_round=N_TREES), threads)
+    return LightgbmModel(lightgbm.train(settings, data, num_boost_round=N_TREES))
 
 
-def parse_lightgbm(text: str, n_features: int, threads: int = 1) -> LightgbmModel:
+def parse_lightgbm(text: str, n_features: int) -> LightgbmModel:
     """Return the model of a text, after checking that LightGBM can survive reading it."""
     check_booster_text(text, n_features)
-    return LightgbmModel(lightgbm.Booster(model_str=text), threads)
+    return LightgbmModel(lightgbm.Booster(model_str=text))

@@ -46,11 +46,11 @@ def save_model(model: FittedModel, path: Path, extra: dict[str, Any] | None = No
     files.write(path)
 
 
-def load_model(path: Path, threads: int = 1) -> tuple[FittedModel, dict[str, Any]]:
+def load_model(path: Path) -> tuple[FittedModel, dict[str, Any]]:
     """Return the model of a directory and the caller's extra, after checking every part."""
     files = ModelFiles.read(path)
     try:
-        return _model_from(files, threads)
+        return _model_from(files)
     except (KeyError, TypeError, ValueError, ValidationError, RecursionError) as error:
         if isinstance(error, DamagedModelError):
             raise
@@ -69,7 +69,7 @@ def _version_of(distribution: str) -> str:
         return "unknown"
 
 
-def _model_from(files: ModelFiles, threads: int) -> tuple[FittedModel, dict[str, Any]]:
+def _model_from(files: ModelFiles) -> tuple[FittedModel, dict[str, Any]]:
     header = files.json("model.json")
     config = MethodConfig.model_validate(header["config"])
     fill = files.array("fill", np.float64, 1)
@@ -84,7 +84,7 @@ def _model_from(files: ModelFiles, threads: int) -> tuple[FittedModel, dict[str,
             _view(files, f"view{number}", view, len(fill))
             for number, view in enumerate(config.views)
         ),
-        score_model=_score_model(files, header["score_model"], config, len(fill), threads),
+        score_model=_score_model(files, header["score_model"], config, len(fill)),
         last={m: _calibration(files, f"last.{m}") for m in METHODS},
         training_scores={m: _training_scores(files, m) for m in METHODS},
     )
@@ -174,11 +174,9 @@ def _put_score_model(files: ModelFiles, model: ScoreModel) -> None:
         )
 
 
-def _score_model(
-    files: ModelFiles, kind: str, config: MethodConfig, n_features: int, threads: int
-) -> ScoreModel:
+def _score_model(files: ModelFiles, kind: str, config: MethodConfig, n_features: int) -> ScoreModel:
     if kind == "lightgbm":
-        return parse_lightgbm(files.text("booster.txt"), n_features, threads)
+        return parse_lightgbm(files.text("booster.txt"), n_features)
     rows = files.array("training-rows", np.float64, 2)
     targets = files.array("training-targets", np.float64, 1)
     if rows.shape != (len(targets), n_features):

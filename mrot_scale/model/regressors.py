@@ -6,6 +6,7 @@ again when loaded: that needs no pickle and gives the same bytes with the same v
 """
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
 import numpy as np
@@ -21,6 +22,7 @@ from sklearn.svm import SVR
 from mrot_scale.errors import ConfigError
 
 Floats = NDArray[np.float64]
+Ids = NDArray[np.int64]
 
 
 class ScoreModel(Protocol):
@@ -56,10 +58,17 @@ def sklearn_regressor(kind: str, n_rows: int, seed: int) -> Any:
 Fit = Callable[[Floats, Floats], ScoreModel]
 
 
-def out_of_fold(fit: Fit, rows: Floats, targets: Floats, *, folds: int, seed: int) -> Floats:
+def out_of_fold(
+    fit: Fit, rows: Floats, targets: Floats, *, folds: int, seed: int, threads: int = 1
+) -> Floats:
     """Return for each row the prediction of a model that did not see it."""
-    predictions = np.empty(len(rows))
     splits = KFold(min(folds, len(rows)), shuffle=True, random_state=seed % 2**32)
-    for seen, unseen in splits.split(rows):
+    predictions = np.empty(len(rows))
+
+    def predict_fold(split: tuple[Ids, Ids]) -> None:
+        seen, unseen = split
         predictions[unseen] = fit(rows[seen], targets[seen]).predict(rows[unseen])
+
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(predict_fold, splits.split(rows)))
     return predictions
