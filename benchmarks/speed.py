@@ -3,7 +3,7 @@
     python -m benchmarks.speed [--exact-rows 1000,2000,4000,8000] [--rows 20000] [--out DIR]
 
 The exact method solves one problem of all rows, by the faster of two converged solvers; its time at
-`--rows` is extrapolated from the sizes measured. Everything runs on one thread.
+`--rows` is extrapolated from the two largest sizes measured. Everything runs on one thread.
 """
 
 import argparse
@@ -29,7 +29,7 @@ Floats = NDArray[np.float64]
 
 def main(arguments: Sequence[str] | None = None) -> None:
     options = _parser().parse_args(arguments)
-    sizes = [int(size) for size in options.exact_rows.split(",")]
+    sizes = sorted(int(size) for size in options.exact_rows.split(","))
     with threadpool_limits(limits=1):
         result = compare(sizes, options.rows)
     print(_table(result))
@@ -44,12 +44,13 @@ def compare(sizes: list[int], n_rows: int) -> dict[str, Any]:
     view = ViewConfig(scaling="standard")
     points = view_points(pump_readings(max(n_rows, *sizes)).rows, view).rows
     exact = [exact_seconds(points[:n]) for n in sizes]
-    exponent, constant = np.polyfit(np.log(sizes), np.log([min(e.values()) for e in exact]), 1)
-    extrapolated = float(np.exp(constant) * n_rows**exponent)
+    before, last = (min(e.values()) for e in exact[-2:])
+    exponent = float(np.log(last / before) / np.log(sizes[-1] / sizes[-2]))
+    extrapolated = last * (n_rows / sizes[-1]) ** exponent
     ours = _seconds(lambda: minibatch_targets(points[:n_rows], view))
     return {
         "exact": [{"rows": n, **e} for n, e in zip(sizes, exact, strict=True)],
-        "exact_exponent": float(exponent),
+        "exact_exponent": exponent,
         "rows": n_rows,
         "exact_extrapolated_s": extrapolated,
         "minibatch_s": ours,
