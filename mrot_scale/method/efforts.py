@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from mrot_scale.errors import ConfigError
+from mrot_scale.errors import ConfigError, DataError
 from mrot_scale.method.batches import Batch, BatchPlan, fitting_batch_rows, zone_count
 from mrot_scale.method.cost import (
     Bools,
@@ -95,7 +95,7 @@ def transport_efforts(
         How errors call this problem.
     """
     problem = problem or Problem()
-    rows = np.asarray(rows, dtype=np.float64)
+    rows = _checked(rows)
     fitting_batch_rows(len(rows), None, problem.alpha, problem.k)
     cost = problem.cost(rows, weights=weights)
     return efforts_of(cost, eps=problem.eps, weights=weights, name=name)
@@ -116,10 +116,21 @@ def minibatch_efforts(
     Average them with `mean_log_efforts`. `batch_rows=None` solves one batch of all rows, exactly.
     """
     problem = problem or Problem()
-    rows = np.asarray(rows, dtype=np.float64)
+    rows = _checked(rows)
     size = fitting_batch_rows(len(rows), batch_rows, problem.alpha, problem.k)
     plan = BatchPlan(len(rows), size, 1 if size == len(rows) else repeats, seed)
     return solve_batches(rows, plan, problem, squared_radii=squared_radii, threads=threads)
+
+
+def _checked(rows: Floats) -> Floats:
+    """Return the rows as a matrix of finite numbers, or say why they are none."""
+    points = np.asarray(rows, dtype=np.float64)
+    if points.ndim != 2:
+        raise DataError(f"rows must have shape (n, d), got {points.shape}.")
+    if not np.isfinite(points).all():
+        row, column = np.argwhere(~np.isfinite(points))[0]
+        raise DataError(f"rows must be finite, got {points[row, column]} at row {row}, {column}.")
+    return points
 
 
 def solve_batches(

@@ -1,6 +1,7 @@
 """Efforts of whole tables and of mini-batches: what may change them and what may not."""
 
 import warnings
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -353,3 +354,21 @@ def test_mean_log_efforts_floor_zeros_and_skip_missing_repeats() -> None:
     efforts = np.array([[1.0, np.e**2], [0.0, np.e**3], [np.nan, np.e**5]])
     found = mean_log_efforts(efforts, np.exp(-1.0))
     np.testing.assert_allclose(found, [1.0, 1.0, 5.0], rtol=1e-12)
+
+
+@pytest.mark.parametrize("solve", [transport_efforts, minibatch_efforts])
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        (np.ones(9), r"shape \(n, d\)"),
+        (np.array([[0.0, 1.0]] * 8 + [[np.nan, 0.0]]), "row 8, 0"),
+        (np.array([[0.0, np.inf]] + [[0.0, 1.0]] * 8), "row 0, 1"),
+        (np.empty((0, 2)), "0 row"),
+        (np.ones((2, 2)), "2 row"),
+    ],
+)
+def test_rows_that_are_no_finite_table_are_refused(
+    solve: Callable[..., Floats], rows: Floats, message: str
+) -> None:
+    with pytest.raises(DataError, match=message):
+        solve(rows)
