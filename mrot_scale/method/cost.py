@@ -24,7 +24,7 @@ def squared_distances(rows: Floats, others: Floats) -> Floats:
     The one function every distance comes from: a pair has the same bits whatever the shapes, so a
     radius measured elsewhere can be compared with `<`.
     """
-    return cdist(rows, others, "sqeuclidean")
+    return np.asarray(cdist(rows, others, "sqeuclidean"))
 
 
 def paired_squared_distances(rows: Floats, others: Floats) -> Floats:

@@ -292,7 +292,7 @@ def test_a_row_that_spoils_its_batch_is_refused_by_the_batch_name(
 
 
 @pytest.mark.parametrize("weights", [None, np.ones(12)])
-@pytest.mark.parametrize("value", [np.nan, np.inf, 1e200])
+@pytest.mark.parametrize("value", [1e160, 1e200])
 @pytest.mark.parametrize("ceiling", ["max", "zone", 1.0])
 def test_a_row_that_spoils_its_table_is_refused(
     value: float, weights: Floats | None, ceiling: float
