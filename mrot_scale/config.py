@@ -6,7 +6,14 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    NonNegativeInt,
+    ValidationError,
+    model_validator,
+)
 
 from mrot_scale.errors import ConfigError, MissingInputError
 
@@ -21,14 +28,14 @@ Regressor = Literal["lightgbm", "boosting", "svr", "knn", "auto", "custom"]
 class ViewConfig(BaseModel):
     """One set of coordinates in which efforts are computed."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     scaling: (
         Literal["none", "standard", "robust"] | tuple[Literal["none", "standard", "robust"], ...]
     ) = "robust"
     """none; standard (mean, deviation); robust (median, IQR, then arcsinh); or one per column."""
 
-    columns: tuple[int, ...] | None = Field(default=None, min_length=1)
+    columns: tuple[NonNegativeInt, ...] | None = Field(default=None, min_length=1)
     """Positions of the columns used; all when omitted."""
 
     whiten: int | None = Field(default=None, ge=1)
@@ -38,7 +45,7 @@ class ViewConfig(BaseModel):
 class MethodConfig(BaseModel):
     """How efforts are computed, calibrated and learnt."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     alpha: float = Field(default=0.04, gt=0, lt=0.5)
     """Zone mass: the share of all rows that a row may not send its mass to."""

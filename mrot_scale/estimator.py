@@ -1,6 +1,7 @@
 """The scikit-learn face of the method."""
 
 import warnings
+from numbers import Real
 from pathlib import Path
 from typing import Any, Self
 
@@ -14,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from mrot_scale.config import Method, MethodConfig, method_config, paper_settings
 from mrot_scale.errors import (
     ConfigError,
+    DamagedModelError,
     DataError,
     InputTypeError,
     ModelMismatchError,
@@ -226,7 +228,7 @@ class MROT(OutlierMixin, BaseEstimator):
         return self.score_samples(X) - self.offset_
 
     def predict(self, X: Any) -> NDArray[np.int64]:
-        """Return -1 for flagged rows, 1 for the others."""
+        """Return -1 for flagged rows, 1 for the others, rows without a score among them."""
         return np.where(self.decision_function(X) < 0, -1, 1)
 
     @property
@@ -248,19 +250,20 @@ class MROT(OutlierMixin, BaseEstimator):
     def save(self, path: str | Path) -> None:
         """Write the fitted model as a new directory of JSON, text and `.npy` files."""
         self._check_is_fitted()
-        settings = {"method": self.method, "contamination": self.contamination}
+        settings = {"method": self.method, "contamination": float(self.contamination)}
         save_model(self.model_, Path(path), settings)
 
     @classmethod
     def load(cls, path: str | Path, *, n_jobs: int | None = None) -> Self:
         """Return the estimator saved at `path`; it scores, but holds no training efforts."""
         model, settings = load_model(Path(path))
-        loaded = cls(
-            config=model.config,
-            method=settings["method"],
-            contamination=settings["contamination"],
-            n_jobs=n_jobs,
-        )
+        loaded = cls(config=model.config, n_jobs=n_jobs)
+        loaded.method = settings.get("method", "none")
+        loaded.contamination = settings.get("contamination", 0.0)
+        try:
+            loaded._check_threshold_settings()
+        except ConfigError as error:
+            raise DamagedModelError(f"{path}: {error} Copy or fit the model again.") from None
         loaded.model_ = model
         loaded.n_features_in_ = model.n_features
         if model.feature_names is not None:
@@ -322,15 +325,18 @@ class MROT(OutlierMixin, BaseEstimator):
         chosen = self.method if method is None else method
         if chosen not in ("model", "effort"):
             raise ConfigError(f"method must be 'model' or 'effort', got {chosen!r}.")
-        share = self.contamination
-        if not isinstance(share, int | float) or not 0 < share <= 0.5:
-            raise ConfigError(f"contamination must be in (0, 0.5], got {share!r}.")
+        if not _is_share(self.contamination):
+            raise ConfigError(f"contamination must be in (0, 0.5], got {self.contamination!r}.")
         return chosen
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = self.non_finite in ("impute", "score-nan")
         return tags
+
+
+def _is_share(value: Any) -> bool:
+    return type(value) is not bool and isinstance(value, Real) and 0 < float(value) <= 0.5
 
 
 def _warn_without_contrast(rows: Floats) -> None:
@@ -374,7 +380,7 @@ def _seed(random_state: Any) -> int:
 
 def _explained(error: ValueError, X: Any) -> MrotError:
     """Return scikit-learn's complaint as ours, naming the column where it knows only the value."""
-    message = str(error)
+    message = " ".join(str(error).split())
     if "could not convert" in message and hasattr(X, "columns"):
         return DataError(f"{message}. {_first_text_column(X)}Encode it as numbers or leave it out.")
     if "features, but" in message:

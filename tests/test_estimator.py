@@ -68,7 +68,7 @@ def test_sign_follows_scikit_learn_and_anomaly_score_does_not(rows: Floats) -> N
 
 def test_contamination_can_be_changed_after_fitting(detector: MROT, rows: Floats) -> None:
     changed = clone(detector).fit(rows)
-    for share in (0.01, 0.1, 0.25):
+    for share in (0.01, np.float32(0.1), 0.25):
         changed.set_params(contamination=share)
         assert (changed.predict(rows) == -1).sum() == round(share * len(rows))
 
@@ -87,6 +87,13 @@ def test_every_kind_of_table_gives_the_same_scores(rows: Floats) -> None:
         fitted = MROT(repeats=2).fit(table)
         assert fitted.feature_names_in_.tolist() == list(columns)
         np.testing.assert_array_equal(fitted.anomaly_score(table), expected)
+
+
+@pytest.mark.parametrize("unit", [1e-100, 1e-30, 1e30, 1e100])
+def test_the_unit_of_the_table_does_not_matter(unit: float, rows: Floats) -> None:
+    expected = MROT(repeats=2, views=("none",)).fit(rows).efforts_
+    found = MROT(repeats=2, views=("none",)).fit(rows * unit).efforts_
+    np.testing.assert_allclose(found / unit**2, expected, rtol=1e-9)
 
 
 def test_efforts_are_kept_for_every_labelled_row_and_view(rows: Floats) -> None:
@@ -308,6 +315,9 @@ BAD_SETTINGS: list[tuple[dict[str, Any], str]] = [
     ({"k": 300}, "k must be at most 254"),
     ({"k": 3, "radius": 1.0}, "both"),
     ({"eps": -1.0}, "eps"),
+    ({"radius": float("inf")}, "radius"),
+    ({"views": ({"columns": (-1,)},)}, "columns"),
+    ({"views": ({"columns": (0, 7)},)}, "column 7, but the table has only columns 0 to 2"),
     ({"batch_rows": 2}, "batch_rows"),
     ({"repeats": 0}, "repeats"),
     ({"views": ()}, "views"),

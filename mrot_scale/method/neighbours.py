@@ -24,6 +24,7 @@ _QUERY_BLOCK = 4_096
 _RECALL_ROWS = 256
 _RECALL_GOAL = 0.95
 _FIRST_CELLS = 8
+_FARTHEST = 1e15  # squares, and sums of some thousands of them, stay within float32
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ class ReferenceIndex:
 
     def __init__(self, rows: Floats, ids: Ids, *, flat_limit: int = FLAT_LIMIT) -> None:
         self._rows, self._ids = rows, ids
-        self._shift = np.median(rows, axis=0)
+        self._as_float32 = _Float32Frame(rows)
         vectors = self._as_float32(rows)
         self._exact = len(rows) <= flat_limit
         self._index = _flat_index(vectors) if self._exact else _cell_index(vectors)
@@ -95,32 +96,43 @@ class ReferenceIndex:
                 return recall
             self._index.nprobe = min(2 * self._index.nprobe, self._index.nlist)
 
-    def _as_float32(self, rows: Floats) -> NDArray[np.float32]:
-        # Centred first, on what no far row can move: float32 keeps seven digits of what is left.
-        return np.ascontiguousarray(rows - self._shift, dtype=np.float32)
+
+class _Float32Frame:
+    """Rows as float32, moved and scaled so that its seven digits and its range are enough.
+
+    Centre and unit are medians, which no far row can move; what lies beyond the range stays far.
+    """
+
+    def __init__(self, rows: Floats) -> None:
+        self._shift = np.median(rows, axis=0)
+        apart = np.abs(rows - self._shift)
+        self.unit = float(np.median(apart[apart > 0])) if apart.any() else 1.0
+
+    def __call__(self, rows: Floats) -> NDArray[np.float32]:
+        scaled = np.clip((rows - self._shift) / self.unit, -_FARTHEST, _FARTHEST)
+        return np.ascontiguousarray(scaled, dtype=np.float32)
 
 
 class LiftedAnchors:
     """Anchors searched by `|x - y|^2 - v` in one extra dimension, and by plain distance."""
 
     def __init__(self, anchors: Floats, v: Floats) -> None:
-        self._shift = np.median(anchors, axis=0)
-        centred = (anchors - self._shift).astype(np.float32)
-        lift = np.sqrt(v.max() - v).astype(np.float32)[:, None]
-        self._lifted = _flat_index(np.ascontiguousarray(np.hstack([centred, lift])))
-        self._plain = _flat_index(np.ascontiguousarray(centred))
+        self._as_float32 = _Float32Frame(anchors)
+        plain = self._as_float32(anchors)
+        lift = np.sqrt(v.max() - v) / self._as_float32.unit
+        self._plain = _flat_index(plain)
+        self._lifted = _flat_index(np.column_stack([plain, lift.astype(np.float32)]))
 
     def cheapest(self, rows: Floats, count: int) -> Ids:
         """Return the `count` anchors with the smallest lifted distance, shape (n, count)."""
-        flat = np.zeros((len(rows), 1), dtype=np.float32)
-        queries = np.hstack([(rows - self._shift).astype(np.float32), flat])
-        found: Ids = self._lifted.search(np.ascontiguousarray(queries), count)[1]
+        unlifted = np.zeros(len(rows), dtype=np.float32)
+        queries = np.column_stack([self._as_float32(rows), unlifted])
+        found: Ids = self._lifted.search(queries, count)[1]
         return found
 
     def nearest(self, rows: Floats, count: int) -> Ids:
         """Return the `count` nearest anchors, shape (n, count)."""
-        queries = np.ascontiguousarray(rows - self._shift, dtype=np.float32)
-        found: Ids = self._plain.search(queries, count)[1]
+        found: Ids = self._plain.search(self._as_float32(rows), count)[1]
         return found
 
 

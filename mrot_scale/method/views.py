@@ -74,6 +74,11 @@ class View:
 
 def fit_view(spec: ViewSpec, sample: Floats) -> View:
     """Return the view with its statistics taken from the sample."""
+    if spec.columns is not None and max(spec.columns) >= sample.shape[1]:
+        raise ConfigError(
+            f"View {spec.name} uses column {max(spec.columns)}, but the table has only columns "
+            f"0 to {sample.shape[1] - 1}."
+        )
     chosen = sample if spec.columns is None else sample[:, list(spec.columns)]
     scalings = _scaling_of_each(spec.scaling, chosen.shape[1])
     pairs = [_center_and_scale(x, s) for x, s in zip(chosen.T, scalings, strict=True)]

@@ -74,8 +74,8 @@ def _model_from(files: ModelFiles) -> tuple[FittedModel, dict[str, Any]]:
     config = MethodConfig.model_validate(header["config"])
     fill = files.array("fill", np.float64, 1)
     names = header["feature_names"]
-    if names is not None and len(names) != len(fill):
-        raise DamagedModelError(f"model.json names {len(names)} columns, the arrays {len(fill)}.")
+    if names is not None and (not isinstance(names, list) or len(names) != len(fill)):
+        raise DamagedModelError(f"model.json does not name the {len(fill)} columns of the arrays.")
     model = FittedModel(
         config=config,
         feature_names=None if names is None else tuple(str(name) for name in names),

@@ -141,6 +141,14 @@ FORGERIES: dict[str, Callable[[Path], object]] = {
     "unknown score model": lambda p: rewrite(
         p, "model.json", (p / "model.json").read_bytes().replace(b'l": "lightgbm"', b'l": "oracle"')
     ),
+    "no scoring method": lambda p: rewrite(
+        p, "model.json", (p / "model.json").read_bytes().replace(b'"method": ', b'"mtehod": ')
+    ),
+    "names that are none": lambda p: rewrite(
+        p,
+        "model.json",
+        (p / "model.json").read_bytes().replace(b'_names": null', b'_names": "abc"'),
+    ),
     "json of another kind": lambda p: rewrite(p, "model.json", b"[]"),
     "json that is none": lambda p: rewrite(p, "model.json", b"{"),
     "deep json": lambda p: rewrite(p, "model.json", b"[" * 100_000),
