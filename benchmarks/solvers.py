@@ -30,7 +30,6 @@ from benchmarks.solver_timing import (
     compare_solvers,
 )
 from mrot_scale.errors import MrotError
-from mrot_scale.method.neighbours import set_threads
 
 NUMBERS = "solvers.json"
 REPEATS = 5
@@ -90,7 +89,6 @@ def _markdown(head: Sequence[str], body: Sequence[Sequence[str]]) -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
     given = _parser().parse_args(arguments)
-    set_threads(1)
     try:
         if given.out:
             claim_folder(given.out, NUMBERS)

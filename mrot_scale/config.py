@@ -2,6 +2,8 @@
 
 import tomllib
 from difflib import get_close_matches
+from math import inf
+from numbers import Real
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -12,13 +14,14 @@ from pydantic import (
     Field,
     NonNegativeInt,
     ValidationError,
+    field_validator,
     model_validator,
 )
 
 from mrot_scale.errors import ConfigError, MissingInputError
 
-PAPER_ROW_LIMIT = 8_000
-"""Rows above which the paper's whole-table method is refused unless forced."""
+WHOLE_TABLE_ROWS = 8_000
+"""Rows above which one problem of all rows is refused unless forced: it needs rows x rows."""
 
 Method = Literal["model", "effort"]
 NonFinite = Literal["reject", "impute", "score-nan"]
@@ -105,8 +108,17 @@ class MethodConfig(BaseModel):
     seed: int = Field(default=0, ge=0)
     """Seed of every random choice."""
 
-    row_limit: int | None = Field(default=None, ge=1)
-    """Refuse tables with more rows than this; guards the whole-table method."""
+    row_limit: int | None = Field(default=WHOLE_TABLE_ROWS, ge=1)
+    """Largest problem of all rows (batch_rows: null) that is not refused; null never refuses."""
+
+    @field_validator("ceiling", mode="before")
+    @classmethod
+    def _ceiling_is_a_height(cls, value: Any) -> Any:
+        if value in ("max", "zone"):
+            return value
+        if type(value) is bool or not isinstance(value, Real) or not 0 < float(value) < inf:
+            raise ValueError("ceiling must be 'max', 'zone' or a positive number")
+        return float(value)
 
     @model_validator(mode="after")
     def _one_zone(self) -> Self:
@@ -132,6 +144,14 @@ def method_config(**settings: Any) -> MethodConfig:
         raise ConfigError(_first_complaint(error)) from None
 
 
+def view_config(settings: Any) -> ViewConfig:
+    """Return one checked view, or a `ConfigError` that names the first wrong setting."""
+    try:
+        return ViewConfig.model_validate(settings)
+    except ValidationError as error:
+        raise ConfigError(f"views: {_first_complaint(error)}") from None
+
+
 def load_config(path: str | Path) -> MethodConfig:
     """Return the settings of a YAML or TOML file; what it leaves out keeps its default."""
     path = Path(path)
@@ -139,10 +159,10 @@ def load_config(path: str | Path) -> MethodConfig:
         raise MissingInputError(f"No configuration file at {path}.")
     try:
         text = path.read_text(encoding="utf-8")
-        settings = tomllib.loads(text) if path.suffix == ".toml" else yaml.safe_load(text)
+        settings = tomllib.loads(text) if path.suffix.lower() == ".toml" else yaml.safe_load(text)
     except (yaml.YAMLError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path} cannot be read: {' '.join(str(error).split())}.") from None
-    if not isinstance(settings, dict | None):
+    if not isinstance(settings, dict | None) or not all(isinstance(k, str) for k in settings or ()):
         raise ConfigError(f"{path} must hold settings as key: value, got {settings!r}.")
     try:
         return method_config(**(settings or {}))
@@ -150,7 +170,7 @@ def load_config(path: str | Path) -> MethodConfig:
         raise ConfigError(f"{path}: {error}") from None
 
 
-def paper_settings(*, force: bool = False) -> dict[str, Any]:
+def paper_settings() -> dict[str, Any]:
     """Return the method as published: whole table, k = 5 counting the row, raw-effort KDE."""
     return {
         "k": 4,
@@ -160,7 +180,6 @@ def paper_settings(*, force: bool = False) -> dict[str, Any]:
         "calibration": "raw-effort",
         "regressor": "boosting",
         "label_rows": 1_000_000_000,
-        "row_limit": None if force else PAPER_ROW_LIMIT,
     }
 
 

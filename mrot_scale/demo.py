@@ -17,6 +17,8 @@ from mrot_scale.progress import Report, StageTimes
 from mrot_scale.synthetic import COLUMNS, KINDS, PlantedTable, pump_readings
 
 _MARKER = "demo.json"
+_MAKER = "mrot-scale demo"
+FILES = ("readings.parquet", "scores.parquet", "model", _MARKER)
 _TOP_ROWS = 10
 _TOP_COLUMNS = 3
 
@@ -69,22 +71,38 @@ def run_demo(
         findings = _findings(detector, table, scores["model"])
     auc = {method: auc_per_kind(table.kind, values) for method, values in scores.items()}
     result = DemoResult(out, n_rows, int(flagged.sum()), auc, findings, times.seconds)
-    summary = {"rows": n_rows, "seed": seed, "auc": auc, "flagged": result.n_flagged}
+    summary = {
+        "made_by": _MAKER,
+        "rows": n_rows,
+        "seed": seed,
+        "auc": auc,
+        "flagged": result.n_flagged,
+    }
     (out / _MARKER).write_text(json.dumps(summary, indent=1) + "\n")
     return result
 
 
 def prepare_folder(out: Path) -> None:
-    """Make the folder; one that an earlier demo wrote is replaced, any other is left alone."""
-    if (out / _MARKER).is_file():
-        shutil.rmtree(out)
-    elif out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise OutputError(f"{out} exists and is not an earlier demo. Choose another --out.")
+    """Make the folder; what an earlier demo wrote is replaced, anything else is left alone."""
+    if out.exists() and not out.is_dir():
+        raise OutputError(f"{out} is a file. Choose another --out.")
+    found = {path.name for path in out.iterdir()} if out.exists() else set()
+    if found - set(FILES) or (found and not _is_earlier_demo(out)):
+        raise OutputError(f"{out} holds more than an earlier demo wrote. Choose another --out.")
     try:
+        for name in found - {_MARKER}:
+            shutil.rmtree(out / name) if (out / name).is_dir() else (out / name).unlink()
         out.mkdir(parents=True, exist_ok=True)
-        (out / _MARKER).write_text("{}\n")
+        (out / _MARKER).write_text(json.dumps({"made_by": _MAKER}) + "\n")
     except OSError as error:
         raise OutputError(f"Cannot write to {out}: {error.strerror}.") from error
+
+
+def _is_earlier_demo(out: Path) -> bool:
+    try:
+        return bool(json.loads((out / _MARKER).read_text())["made_by"] == _MAKER)
+    except (OSError, ValueError, TypeError, KeyError):
+        return False
 
 
 def auc_per_kind(kind: NDArray[np.str_], scores: NDArray[np.float32]) -> dict[str, float]:

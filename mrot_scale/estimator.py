@@ -12,7 +12,14 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from mrot_scale.config import Method, MethodConfig, method_config, paper_settings
+from mrot_scale.config import (
+    Method,
+    MethodConfig,
+    ViewConfig,
+    method_config,
+    paper_settings,
+    view_config,
+)
 from mrot_scale.errors import (
     ConfigError,
     DamagedModelError,
@@ -27,7 +34,8 @@ from mrot_scale.model.lightgbm_model import LightgbmModel
 from mrot_scale.model.persist import load_model, save_model
 from mrot_scale.progress import Report
 from mrot_scale.rows import check_values, column_medians, fill_non_finite
-from mrot_scale.threads import bounded_threads, resolve_threads
+from mrot_scale.scoring import in_blocks
+from mrot_scale.threads import one_native_thread, resolve_threads
 
 Floats = NDArray[np.float64]
 
@@ -45,6 +53,8 @@ _PLAIN_SETTINGS = (
     "non_finite",
 )
 """Parameters that are settings of the method under the same name."""
+
+_ZONE_SETTINGS = {"alpha", "k", "radius"}
 
 
 class NotFittedYetError(MrotError, NotFittedError):
@@ -100,7 +110,7 @@ class MROT(OutlierMixin, BaseEstimator):
     config : MethodConfig, optional
         Settings as loaded from a file; settings that differ from their defaults win over it.
     force : bool
-        Allow `preset="paper"` above 8,000 rows.
+        Allow one problem of more than 8,000 rows.
     n_jobs : int, optional
         Threads; the scores do not depend on it.
     random_state : int, RandomState or None
@@ -109,7 +119,7 @@ class MROT(OutlierMixin, BaseEstimator):
     Attributes
     ----------
     efforts_ : ndarray of shape (n_labelled, n_views)
-        Mean transport effort of each labelled row in each view.
+        Geometric mean, over its batches, of the effort of each labelled row in each view.
     labelled_rows_ : ndarray of shape (n_labelled,)
         Row numbers that were given efforts.
     offset_ : float
@@ -184,9 +194,8 @@ class MROT(OutlierMixin, BaseEstimator):
         usable = rows[finite] if config.non_finite == "score-nan" else fill_non_finite(rows, fill)
         if len(usable) < 2:
             raise DataError(f"Only {len(usable)} of {len(rows)} rows are finite; give more.")
-        _warn_without_contrast(usable)
         threads = resolve_threads(self.n_jobs)
-        with bounded_threads(threads):
+        with one_native_thread():
             fit = fit_rows(
                 usable,
                 config,
@@ -202,7 +211,18 @@ class MROT(OutlierMixin, BaseEstimator):
             fit.labelled_rows if usable_ids is None else usable_ids[fit.labelled_rows]
         )
         self.recall_ = fit.recall
+        self._warn_without_contrast()
         return self
+
+    def _warn_without_contrast(self) -> None:
+        scores = self.model_.training_scores[self.method]
+        if scores[0] == scores[-1]:
+            warnings.warn(
+                "Every training row gets the same score: the rows are identical, or too few or too "
+                "coarse to tell apart.",
+                NoContrastWarning,
+                stacklevel=3,
+            )
 
     def anomaly_score(self, X: Any, method: Method | None = None) -> NDArray[np.float32]:
         """Return the score of each row in [0, 1], higher = more anomalous."""
@@ -214,7 +234,7 @@ class MROT(OutlierMixin, BaseEstimator):
         if self.model_.config.non_finite == "impute":
             rows, finite = fill_non_finite(rows, self.model_.fill), np.ones(len(rows), dtype=bool)
         threads = resolve_threads(self.n_jobs)
-        with bounded_threads(threads):
+        with one_native_thread():
             if finite.any():
                 scores[finite] = self.model_.score(rows[finite], method, threads)
         return scores
@@ -245,7 +265,11 @@ class MROT(OutlierMixin, BaseEstimator):
         if not isinstance(model, LightgbmModel):
             raise ConfigError(f"explain needs regressor='lightgbm', this is {model.kind!r}.")
         rows = self._rows(X, reset=False, config=self.model_.config)
-        return model.contributions(fill_non_finite(rows, self.model_.fill))
+        filled = fill_non_finite(rows, self.model_.fill)
+        contributions = in_blocks(model.contributions, filled, resolve_threads(self.n_jobs))
+        if self.model_.config.non_finite == "score-nan":
+            contributions[~np.isfinite(rows).all(axis=1)] = np.nan
+        return contributions
 
     def save(self, path: str | Path) -> None:
         """Write the fitted model as a new directory of JSON, text and `.npy` files."""
@@ -276,19 +300,27 @@ class MROT(OutlierMixin, BaseEstimator):
         settings["views"] = _view_configs(self.views)
         settings["regressor"] = _regressor_kind(self.regressor)
         settings["seed"] = _seed(self.random_state)
+        by_hand = _changed(settings)
         base = self._base_settings()
-        return method_config(**(base | _changed(settings)) if base else settings)
+        if by_hand.keys() & _ZONE_SETTINGS:  # one zone replaces the other, however given
+            base = {name: value for name, value in base.items() if name not in _ZONE_SETTINGS}
+        forced = {"row_limit": None} if self.force else {}
+        return method_config(**(base | by_hand | forced))
 
     def _base_settings(self) -> dict[str, Any]:
         if self.preset is not None and self.config is not None:
             raise ConfigError("preset and config both set the method: give one of them.")
         if self.config is not None:
+            if not isinstance(self.config, MethodConfig):
+                raise ConfigError(
+                    f"config must be a MethodConfig, as load_config gives it, got {self.config!r}."
+                )
             return dict(self.config)
         if self.preset is None:
             return {}
         if self.preset != "paper":
             raise ConfigError(f"preset must be None or 'paper', got {self.preset!r}.")
-        return paper_settings(force=self.force)
+        return paper_settings()
 
     def _rows(self, X: Any, *, reset: bool, config: MethodConfig) -> Floats:
         """Return `X` as a float64 matrix, checked by scikit-learn's rules and by ours."""
@@ -339,19 +371,10 @@ def _is_share(value: Any) -> bool:
     return type(value) is not bool and isinstance(value, Real) and 0 < float(value) <= 0.5
 
 
-def _warn_without_contrast(rows: Floats) -> None:
-    if (rows == rows[0]).all():
-        warnings.warn(
-            "All rows are identical: every score is the same and says nothing.",
-            NoContrastWarning,
-            stacklevel=3,
-        )
-
-
-def _view_configs(views: Any) -> tuple[Any, ...]:
+def _view_configs(views: Any) -> tuple[ViewConfig, ...]:
     if isinstance(views, str) or not hasattr(views, "__iter__"):
         raise ConfigError(f"views must be a sequence of scalings or dicts, got {views!r}.")
-    return tuple({"scaling": v} if isinstance(v, str) else v for v in views)
+    return tuple(view_config({"scaling": v} if isinstance(v, str) else v) for v in views)
 
 
 def _regressor_kind(regressor: Any) -> str:
@@ -365,8 +388,7 @@ def _regressor_kind(regressor: Any) -> str:
 def _changed(settings: dict[str, Any]) -> dict[str, Any]:
     """Return the settings that differ from their defaults."""
     defaults = MethodConfig()
-    checked = method_config(**settings)
-    return {n: v for n, v in settings.items() if getattr(checked, n) != getattr(defaults, n)}
+    return {n: v for n, v in settings.items() if v != getattr(defaults, n)}
 
 
 def _seed(random_state: Any) -> int:
@@ -383,7 +405,7 @@ def _explained(error: ValueError, X: Any) -> MrotError:
     message = " ".join(str(error).split())
     if "could not convert" in message and hasattr(X, "columns"):
         return DataError(f"{message}. {_first_text_column(X)}Encode it as numbers or leave it out.")
-    if "features, but" in message:
+    if "features, but" in message or "feature names" in message:
         return ModelMismatchError(message)
     return DataError(message)
 

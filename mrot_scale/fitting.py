@@ -49,9 +49,6 @@ class Fit:
     efforts: Floats
     """Geometric mean effort of each labelled row in each view, shape (n, views)."""
 
-    targets: Floats
-    """What the score model was taught, in (0, 1), shape (n,)."""
-
     recall: float
     """Smallest recall of the neighbour index over the views; 1 when exhaustive or unused."""
 
@@ -121,7 +118,6 @@ def fit_rows(
     progress: Report | None = None,
 ) -> Fit:
     """Fit the method to finite rows. `regressor` is the object behind `regressor: custom`."""
-    _refuse_too_many(rows, config)
     labelled = sample_rows(len(rows), config.label_rows, config.seed)
     sample = rows[labelled]
     setup = plan_fit(len(sample), config, threads, progress)
@@ -138,16 +134,14 @@ def fit_rows(
     score_model, unseen = train_stage(sample, targets, setup, regressor)
     model = assemble(sample, config, feature_names, standings, score_model, unseen)
     recall = min(1.0 if p.radii is None else p.radii.recall for p in points)
-    mean_efforts = np.exp(np.column_stack([s.mean_logs for s in standings]))
-    return Fit(model, labelled, mean_efforts, targets, recall)
+    return Fit(model, labelled, geometric_means(efforts, standings), recall)
 
 
-def _refuse_too_many(rows: Floats, config: MethodConfig) -> None:
-    if config.row_limit is not None and len(rows) > config.row_limit:
-        raise DataError(
-            f"The whole-table method is limited to {config.row_limit:,} rows, got {len(rows):,}: "
-            "it needs a matrix of rows x rows. Use the default settings, or force=True."
-        )
+def geometric_means(efforts: list[Floats], standings: list[Standing]) -> Floats:
+    """Return each row's mean effort in each view, 0 where sending its mass cost nothing."""
+    means = np.exp(np.column_stack([s.mean_logs for s in standings]))
+    never = np.column_stack([(e == 0).all(axis=1) for e in efforts])
+    return np.where(never, 0.0, means)
 
 
 def sample_rows(n_rows: int, wanted: int, seed: int) -> Ids:
@@ -160,6 +154,11 @@ def sample_rows(n_rows: int, wanted: int, seed: int) -> Ids:
 def plan_fit(n_rows: int, config: MethodConfig, threads: int, progress: Report | None) -> Setup:
     """Return the batch plan and problem the settings give for a sample of this size."""
     size = fitting_batch_rows(n_rows, config.batch_rows, config.alpha, config.k)
+    if size == n_rows and config.row_limit is not None and n_rows > config.row_limit:
+        raise DataError(
+            f"One problem of all rows is limited to {config.row_limit:,} rows, got {n_rows:,}: it "
+            "needs a matrix of rows x rows. Use mini-batches (batch_rows=256), or force=True."
+        )
     repeats = 1 if size == n_rows else config.repeats
     plan = BatchPlan(n_rows, size, repeats, config.seed)
     report = progress or (lambda stage, done, total: None)
@@ -186,7 +185,9 @@ def measure_neighbours(points: list[Points], setup: Setup) -> list[Points]:
     measured = []
     for p in points:
         index = ReferenceIndex(p.rows[reference], reference)
-        measured.append(replace(p, radii=index.radii(p.rows, np.arange(n_rows), alpha)))
+        measured.append(
+            replace(p, radii=index.radii(p.rows, np.arange(n_rows), alpha, threads=setup.threads))
+        )
         done()
     return measured
 

@@ -64,7 +64,7 @@ class FittedModel:
     def raw_values(self, rows: Floats, method: Method, threads: int = 1) -> Floats:
         """Return the uncalibrated value of finite rows: higher is more anomalous."""
         if method == "model":
-            return _in_blocks(self.score_model.predict, rows, threads)
+            return in_blocks(self.score_model.predict, rows, threads)
         problem = problem_of(self.config)
         rarity = [v.rarity(v.routes(rows, problem, threads), problem) for v in self.views]
         return combine_views(np.column_stack(rarity))
@@ -78,7 +78,7 @@ class FittedModel:
         return float(np.quantile(self.training_scores[method], 1.0 - contamination))
 
 
-def _in_blocks(predict: Callable[[Floats], Floats], rows: Floats, threads: int) -> Floats:
+def in_blocks(predict: Callable[[Floats], Floats], rows: Floats, threads: int) -> Floats:
     """Return the predictions, each thread having made those of one block of rows."""
     blocks = np.array_split(rows, max(1, min(threads, len(rows))))
     with ThreadPoolExecutor(threads) as pool:

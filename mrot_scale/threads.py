@@ -32,7 +32,11 @@ def available_cores() -> int:
 
 
 @contextmanager
-def bounded_threads(threads: int) -> Iterator[None]:
-    """Hold BLAS and OpenMP of this process to `threads`, FAISS included."""
-    with threadpool_limits(limits=threads):
+def one_native_thread() -> Iterator[None]:
+    """Hold BLAS and OpenMP of this process to one thread each.
+
+    Work is shared out by rows and batches over Python threads instead: results then do not depend
+    on how a library would have split its sums, and no library's threads wait for each other.
+    """
+    with threadpool_limits(limits=1):
         yield

@@ -29,7 +29,7 @@ def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, str]:
     out = tmp_path_factory.mktemp("demo") / "pumps"
-    done = run("demo", "--out", str(out), "--rows", "2000", "--jobs", "2")
+    done = run("demo", "--out", str(out), "--rows", "2000", "--jobs", "1")
     assert done.returncode == 0, done.stderr
     return out, done.stdout, done.stderr
 
@@ -71,7 +71,7 @@ def test_demo_files_are_readable_by_others_and_agree(demo: tuple[Path, str, str]
 def test_demo_may_be_run_again_but_spares_other_folders(
     demo: tuple[Path, str, str], tmp_path: Path
 ) -> None:
-    again = run("demo", "--out", str(demo[0]), "--rows", "2000", "--jobs", "2")
+    again = run("demo", "--out", str(demo[0]), "--rows", "2000", "--jobs", "1")
     assert again.returncode == 0
     (tmp_path / "mine.txt").write_text("keep")
     refused = run("demo", "--out", str(tmp_path), "--rows", "2000")
@@ -79,6 +79,19 @@ def test_demo_may_be_run_again_but_spares_other_folders(
     assert refused.stderr.startswith("mrot-scale: error[73]:")
     assert len(refused.stderr.splitlines()) == 1
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
+
+
+def test_demo_never_removes_what_it_did_not_write(
+    demo: tuple[Path, str, str], tmp_path: Path
+) -> None:
+    for marker in ("{}", (demo[0] / "demo.json").read_text()):
+        (tmp_path / "demo.json").write_text(marker)
+        (tmp_path / "thesis.txt").write_text("years of work")
+        assert run("demo", "--out", str(tmp_path), "--rows", "2000").returncode == 73
+        assert (tmp_path / "thesis.txt").read_text() == "years of work"
+    (tmp_path / "thesis.txt").unlink()
+    (tmp_path / "demo.json").write_text("{}")  # not ours
+    assert run("demo", "--out", str(tmp_path), "--rows", "2000").returncode == 73
 
 
 def test_tracebacks_are_shown_only_on_request(tmp_path: Path) -> None:

@@ -45,6 +45,7 @@ def test_an_empty_file_is_the_defaults(tmp_path: Path) -> None:
         ("views: [{scalling: none}]", "Did you mean scaling?"),
         ("alpha: 2", "alpha: Input should be less than 0.5"),
         ("[1, 2]", "must hold settings"),
+        ("1: 2", "must hold settings"),
         ("alpha: [", "cannot be read"),
         ("k: 3\nradius: 1.0", "both"),
         ("alpha: !!python/object/apply:os.system ['true']", "cannot be read"),

@@ -15,7 +15,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.neighbors import KNeighborsRegressor
 
 from mrot_scale import MROT, MethodConfig
-from mrot_scale.config import Method, paper_settings
+from mrot_scale.config import Method
 from mrot_scale.errors import (
     ConfigError,
     DataError,
@@ -89,7 +89,7 @@ def test_every_kind_of_table_gives_the_same_scores(rows: Floats) -> None:
         np.testing.assert_array_equal(fitted.anomaly_score(table), expected)
 
 
-@pytest.mark.parametrize("unit", [1e-100, 1e-30, 1e30, 1e100])
+@pytest.mark.parametrize("unit", [1e-30, 1e30, 1e100])
 def test_the_unit_of_the_table_does_not_matter(unit: float, rows: Floats) -> None:
     expected = MROT(repeats=2, views=("none",)).fit(rows).efforts_
     found = MROT(repeats=2, views=("none",)).fit(rows * unit).efforts_
@@ -103,12 +103,21 @@ def test_efforts_are_kept_for_every_labelled_row_and_view(rows: Floats) -> None:
     assert len(np.unique(fitted.labelled_rows_)) == 100
 
 
-def test_threads_do_not_change_the_scores(rows: Floats) -> None:
-    one, two = (MROT(repeats=2, n_jobs=n).fit(rows) for n in (1, 2))
+@pytest.mark.parametrize(
+    "view", ["standard", {"scaling": "standard", "whiten": 40}], ids=["plain", "whitened"]
+)
+def test_neither_threads_nor_other_rows_change_a_score(view: Any, tmp_path: Path) -> None:
+    table = normal_rows(600, 300)
+    one, two = (MROT(repeats=2, views=(view,), n_jobs=n).fit(table) for n in (1, 2))
+    one.save(tmp_path / "one")
+    two.save(tmp_path / "two")
+    for path in (tmp_path / "one").iterdir():
+        assert path.read_bytes() == (tmp_path / "two" / path.name).read_bytes(), path.name
     for method in METHODS:
-        np.testing.assert_array_equal(
-            one.anomaly_score(rows, method), two.anomaly_score(rows, method)
-        )
+        together = one.anomaly_score(table, method)
+        np.testing.assert_array_equal(two.anomaly_score(table, method), together)
+        alone = [float(one.anomaly_score(table[i : i + 1], method)[0]) for i in range(40)]
+        np.testing.assert_array_equal(alone, together[:40])
 
 
 def test_the_seed_is_all_the_randomness_there_is(rows: Floats) -> None:
@@ -141,6 +150,7 @@ def test_duplicated_rows_give_finite_and_equal_scores() -> None:
 def test_identical_rows_warn_and_score_alike() -> None:
     with pytest.warns(NoContrastWarning, match="identical"):
         fitted = MROT(repeats=2).fit(np.ones((50, 2)))
+    assert (fitted.efforts_ == 0).all()
     for method in METHODS:
         scores = fitted.anomaly_score(np.ones((5, 2)), method)
         assert np.isfinite(scores).all()
@@ -197,9 +207,28 @@ def test_paper_preset_is_the_method_as_published(rows: Floats) -> None:
 
 
 def test_paper_preset_is_refused_above_its_limit() -> None:
-    with pytest.raises(DataError, match=r"limited to 8,000 rows, got 8,001"):
-        MROT(preset="paper").fit(normal_rows(8_001, 2))
-    assert paper_settings(force=True)["row_limit"] is None
+    for settings in ({"preset": "paper"}, {"batch_rows": None}):
+        with pytest.raises(DataError, match=r"limited to 8,000 rows, got 8,001"):
+            MROT(**settings).fit(normal_rows(8_001, 2))
+    small = MethodConfig(batch_rows=None, row_limit=50)
+    with pytest.raises(DataError, match="limited to 50 rows"):
+        MROT(config=small).fit(normal_rows(60, 2))
+    assert MROT(config=small, force=True).fit(normal_rows(60, 2)).efforts_.shape == (60, 3)
+
+
+def test_settings_by_hand_win_over_preset_and_config(rows: Floats) -> None:
+    def fitted(**settings: Any) -> MethodConfig:
+        config = MROT(**settings).fit(rows).model_.config
+        assert isinstance(config, MethodConfig)
+        return config
+
+    by_mass = fitted(preset="paper", alpha=0.2)
+    assert (by_mass.k, by_mass.alpha, by_mass.regressor) == (None, 0.2, "boosting")
+    assert fitted(preset="paper", radius=0.5).k is None
+    assert fitted(preset="paper", k=300).k == 300
+    assert fitted(config=MethodConfig(repeats=3, batch_rows=64), repeats=2).repeats == 2
+    with pytest.raises(ConfigError, match="MethodConfig"):
+        fitted(config="configs/paper.yaml")
 
 
 def test_coulomb_baseline_scores_low_efforts_high() -> None:
@@ -261,6 +290,9 @@ def test_non_finite_values_by_policy(rows: Floats) -> None:
     assert np.flatnonzero(np.isnan(scores)).tolist() == [3, 7]
     assert not {3, 7} & set(named.labelled_rows_.tolist())
     assert np.isnan(named.anomaly_score(np.full((1, 3), np.nan))).all()
+    assert np.isnan(named.explain(table)[[3, 7]]).all()
+    assert np.isfinite(np.delete(named.explain(table), [3, 7], axis=0)).all()
+    assert named.predict(table)[[3, 7]].tolist() == [1, 1]
 
 
 BAD_TABLES: list[tuple[str, Any, type[Exception], str]] = [
@@ -299,7 +331,7 @@ def test_wrong_columns_at_scoring_are_refused(detector: MROT) -> None:
     with pytest.raises(ModelMismatchError, match="2 features, but MROT is expecting 3"):
         detector.anomaly_score(np.ones((4, 2)))
     named = MROT(repeats=2).fit(pd.DataFrame(normal_rows(50), columns=["a", "b", "c"]))
-    with pytest.raises(DataError, match="feature names"):
+    with pytest.raises(ModelMismatchError, match="feature names"):
         named.anomaly_score(pd.DataFrame(normal_rows(5), columns=["a", "c", "b"]))
 
 
@@ -326,7 +358,9 @@ BAD_SETTINGS: list[tuple[dict[str, Any], str]] = [
     ({"views": ({"scaling": "none", "whiten": 9},)}, "whiten must be between 1 and 3"),
     ({"views": ({"scaling": ("none", "none")},)}, "2 scalings"),
     ({"cost": "gravity"}, "cost"),
-    ({"ceiling": "sky"}, "ceiling"),
+    ({"ceiling": "sky"}, "ceiling must be 'max', 'zone' or a positive number"),
+    ({"ceiling": 0.0}, "ceiling must be"),
+    ({"ceiling": True}, "ceiling must be"),
     ({"regressor": "oracle"}, "regressor"),
     ({"regressor": 3}, "regressor"),
     ({"method": "guess"}, "method"),

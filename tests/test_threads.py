@@ -8,7 +8,7 @@ import pytest
 from threadpoolctl import threadpool_info
 
 from mrot_scale.errors import ConfigError
-from mrot_scale.threads import available_cores, bounded_threads, resolve_threads
+from mrot_scale.threads import available_cores, one_native_thread, resolve_threads
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ def test_what_is_no_number_of_threads_is_refused(n_jobs: Any) -> None:
         resolve_threads(n_jobs)
 
 
-def test_native_libraries_are_held_to_the_limit() -> None:
-    with bounded_threads(1):
+def test_native_libraries_are_held_to_one_thread() -> None:
+    with one_native_thread():
         assert {pool["num_threads"] for pool in threadpool_info()} == {1}
     assert max(pool["num_threads"] for pool in threadpool_info()) == available_cores()

@@ -7,6 +7,7 @@ outside its zone where distance less price is smallest, and its effort is the di
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -30,11 +31,13 @@ Ids = NDArray[np.int64]
 LIFT_LIMIT = 100.0
 """Largest price range, in median squared distances, at which float32 still ranks well."""
 
-LIFT_COLUMNS = 64
+LIFT_COLUMNS = 1_024
 """Fewest columns at which the lifted search is the faster one (python -m benchmarks.solvers)."""
 
 _BLOCK_ROWS = 4_096
-_CANDIDATE_ROWS = 64  # each row copies its own candidates: few at a time stay in the cache
+_CANDIDATE_BLOCK = 512
+_SPARE_HITS = 8
+_FLOAT32_MARGIN = 1e-5
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,12 @@ class AnchorSet:
 
     eps: float
     """Entropic regularisation of the plan, in units of squared distance; 0 for exact."""
+
+    @cached_property
+    def price_range(self) -> float:
+        """Range of the prices in median squared distances."""
+        unit = robust_scale(squared_distances(self.rows, self.rows))
+        return float(self.v.max() - self.v.min()) / unit
 
 
 def draw_anchor_batches(n_rows: int, anchor_rows: int, n_sets: int, seed: int) -> list[Batch]:
@@ -115,8 +124,7 @@ def lifted_search_is_safe(anchors: AnchorSet, problem: Problem) -> bool:
     by_rank = problem.kind == "engineered" and problem.radius is None and problem.ceiling == "max"
     if not by_rank or anchors.eps > 0 or anchors.rows.shape[1] < LIFT_COLUMNS:
         return False
-    spread = float(anchors.v.max() - anchors.v.min())
-    return spread < LIFT_LIMIT * robust_scale(squared_distances(anchors.rows, anchors.rows))
+    return anchors.price_range < LIFT_LIMIT
 
 
 def _dense_routes(anchors: AnchorSet, rows: Floats, problem: Problem) -> Floats:
@@ -168,26 +176,46 @@ def _soft_routes(cost: Floats, anchors: AnchorSet) -> Floats:
 
 
 def _lifted_routes(anchors: AnchorSet, rows: Floats, problem: Problem) -> Floats:
-    """Route by FAISS, taking its hits as candidates and deciding among them in float64."""
-    count = min(zone_count(len(anchors.rows), problem.alpha, problem.k), len(anchors.rows) - 1)
+    """Route by FAISS: its hits are candidates, zone and route are decided among them in float64.
+
+    Rows for which float32 may have missed a candidate (ties, near ties) are routed densely.
+    """
     index = LiftedAnchors(anchors.rows, anchors.v)
+    count = min(zone_count(len(anchors.rows), problem.alpha, problem.k), len(anchors.rows) - 1)
     efforts = np.empty(len(rows))
-    for start in range(0, len(rows), _BLOCK_ROWS):
-        block = rows[start : start + _BLOCK_ROWS]
-        inside = index.nearest(block, count)
-        hits = index.cheapest(block, count + 1)
-        D = _distances_to(block, anchors.rows, hits)
-        in_zone = (hits[:, :, None] == inside[:, None, :]).any(axis=2)
-        target = np.where(in_zone, np.inf, D - anchors.v[hits]).argmin(axis=1)
-        efforts[start : start + len(block)] = D[np.arange(len(block)), target]
+    for start in range(0, len(rows), _CANDIDATE_BLOCK):
+        block = rows[start : start + _CANDIDATE_BLOCK]
+        found, doubtful = _routes_among_hits(anchors, index, block, count)
+        if doubtful.any():
+            found[doubtful] = _dense_routes(anchors, block[doubtful], problem)
+        efforts[start : start + len(block)] = found
     return efforts
 
 
+def _routes_among_hits(
+    anchors: AnchorSet, index: LiftedAnchors, rows: Floats, count: int
+) -> tuple[Floats, Bools]:
+    """Return the route costs by FAISS's hits, and which of them float32 leaves in doubt."""
+    fetched = min(count + 1 + _SPARE_HITS, len(anchors.rows))
+    # Ascending ids, so that ties go to the lower one as everywhere.
+    near = np.sort(index.nearest(rows, fetched), axis=1)
+    hits = np.sort(index.cheapest(rows, fetched), axis=1)
+    near_D, hit_D = _distances_to(rows, anchors.rows, near), _distances_to(rows, anchors.rows, hits)
+    inside = smallest_in_each_row(near_D, count)
+    zone_ids = near[inside].reshape(len(rows), count)
+    in_zone = (hits[:, :, None] == zone_ids[:, None, :]).any(axis=2)
+    priced = hit_D - anchors.v[hits]
+    open_priced = np.where(in_zone, np.inf, priced)
+    target = open_priced.argmin(axis=1)[:, None]
+    best = np.take_along_axis(open_priced, target, axis=1)[:, 0]
+    reach, farthest = np.where(inside, near_D, 0.0).max(axis=1), near_D.max(axis=1)
+    margin = _FLOAT32_MARGIN * (farthest + np.abs(priced).max(axis=1))
+    doubtful = (farthest - reach < margin) | (priced.max(axis=1) - best < margin)
+    doubtful &= fetched < len(anchors.rows)
+    return np.take_along_axis(hit_D, target, axis=1)[:, 0], doubtful | np.isinf(best)
+
+
 def _distances_to(rows: Floats, anchors: Floats, ids: Ids) -> Floats:
-    """Return the float64 squared distance of each row to its own candidates."""
-    D = np.empty(ids.shape)
-    for start in range(0, len(rows), _CANDIDATE_ROWS):
-        some = slice(start, start + _CANDIDATE_ROWS)
-        apart = rows[some, None, :] - anchors[ids[some]]
-        D[some] = np.einsum("nkd,nkd->nk", apart, apart)
-    return D
+    """Return the squared distance of each row to its own candidates, in the usual bits."""
+    pairs = zip(rows[:, None, :], ids, strict=True)
+    return np.concatenate([squared_distances(row, anchors[some]) for row, some in pairs])

@@ -50,6 +50,17 @@ class Problem:
     eps: float = 0.0
     """Entropic regularisation relative to the median cost; 0 solves exactly."""
 
+    def __post_init__(self) -> None:
+        wrong = {
+            "alpha": not 0 < self.alpha < 1,
+            "k": self.k is not None and self.k < 1,
+            "radius": self.radius is not None and not 0 < self.radius < np.inf,
+            "kind": self.kind not in ("engineered", "coulomb"),
+            "eps": not 0 <= self.eps < np.inf,
+        }
+        for name in (name for name, is_wrong in wrong.items() if is_wrong):
+            raise ConfigError(f"{name} is out of range, got {getattr(self, name)!r}.")
+
     @property
     def effort_sign(self) -> float:
         """+1 when a high effort is anomalous, -1 for the Coulomb cost, where a low one is."""
@@ -117,6 +128,8 @@ def minibatch_efforts(
     """
     problem = problem or Problem()
     rows = _checked(rows)
+    if repeats < 1 or (batch_rows is not None and batch_rows < 1):
+        raise ConfigError(f"repeats and batch_rows must be positive, got {repeats}, {batch_rows}.")
     size = fitting_batch_rows(len(rows), batch_rows, problem.alpha, problem.k)
     plan = BatchPlan(len(rows), size, 1 if size == len(rows) else repeats, seed)
     return solve_batches(rows, plan, problem, squared_radii=squared_radii, threads=threads)
@@ -129,7 +142,9 @@ def _checked(rows: Floats) -> Floats:
         raise DataError(f"rows must have shape (n, d), got {points.shape}.")
     if not np.isfinite(points).all():
         row, column = np.argwhere(~np.isfinite(points))[0]
-        raise DataError(f"rows must be finite, got {points[row, column]} at row {row}, {column}.")
+        raise DataError(
+            f"rows must be finite, got {points[row, column]} at row {row}, column {column}."
+        )
     return points
 
 

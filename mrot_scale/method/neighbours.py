@@ -5,6 +5,7 @@ FAISS answers in float32 and, for large references, approximately; it only propo
 that decide anything are measured again by `cost.squared_distances`.
 """
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,7 +49,7 @@ class ReferenceIndex:
         self._exact = len(rows) <= flat_limit
         self._index = _flat_index(vectors) if self._exact else _cell_index(vectors)
 
-    def radii(self, rows: Floats, ids: Ids, alpha: float) -> Radii:
+    def radii(self, rows: Floats, ids: Ids, alpha: float, *, threads: int = 1) -> Radii:
         """Return for each row the radius whose open ball holds the share `alpha` of the others.
 
         `ids` name the rows; a row that is itself in the reference is left out by its id.
@@ -60,15 +61,17 @@ class ReferenceIndex:
                 f"{n_inside + 2} rows, got {len(self._ids)}."
             )
         recall = 1.0 if self._exact else self._reach_recall_goal(rows, n_inside + 2)
-        blocks = range(0, len(rows), _QUERY_BLOCK)
-        parts = [
-            self._block_radii(rows[s : s + _QUERY_BLOCK], ids[s : s + _QUERY_BLOCK], n_inside)
-            for s in blocks
-        ]
+
+        def block_radii(start: int) -> Floats:
+            block = slice(start, start + _QUERY_BLOCK)
+            return self._block_radii(rows[block], ids[block], n_inside)
+
+        with ThreadPoolExecutor(threads) as pool:
+            parts = list(pool.map(block_radii, range(0, len(rows), _QUERY_BLOCK)))
         return Radii(np.concatenate(parts), recall)
 
     def _block_radii(self, rows: Floats, ids: Ids, n_inside: int) -> Floats:
-        _, found = self._index.search(self._as_float32(rows), n_inside + 2)
+        found = _search(self._index, self._as_float32(rows), n_inside + 2)
         short = (found < 0).any(axis=1)
         if short.any():  # the cells visited held too few rows
             found[short] = self._search_all(rows[short], n_inside + 2)
@@ -88,7 +91,7 @@ class ReferenceIndex:
         truth = self._search_all(probe, count)
         self._index.nprobe = _FIRST_CELLS
         while True:
-            _, found = self._index.search(self._as_float32(probe), count)
+            found = _search(self._index, self._as_float32(probe), count)
             recall = float(
                 np.mean([np.isin(t, f).mean() for t, f in zip(truth, found, strict=True)])
             )
@@ -127,18 +130,18 @@ class LiftedAnchors:
         """Return the `count` anchors with the smallest lifted distance, shape (n, count)."""
         unlifted = np.zeros(len(rows), dtype=np.float32)
         queries = np.column_stack([self._as_float32(rows), unlifted])
-        found: Ids = self._lifted.search(queries, count)[1]
-        return found
+        return _search(self._lifted, queries, count)
 
     def nearest(self, rows: Floats, count: int) -> Ids:
         """Return the `count` nearest anchors, shape (n, count)."""
-        found: Ids = self._plain.search(self._as_float32(rows), count)[1]
-        return found
+        return _search(self._plain, self._as_float32(rows), count)
 
 
-def set_threads(threads: int) -> None:
-    """Bound the threads FAISS starts."""
-    faiss.omp_set_num_threads(threads)
+def _search(index: Any, queries: NDArray[np.float32], count: int) -> Ids:
+    """Return the ids found; FAISS keeps its number of threads for each thread that calls it."""
+    faiss.omp_set_num_threads(1)
+    found: Ids = index.search(queries, count)[1]
+    return found
 
 
 def _flat_index(vectors: NDArray[np.float32]) -> Any:
@@ -154,11 +157,7 @@ def _cell_index(vectors: NDArray[np.float32]) -> Any:
     index = faiss.IndexIVFFlat(faiss.IndexFlatL2(n_columns), n_columns, n_cells)
     index.cp.seed = 1
     index.cp.min_points_per_centroid = 1  # few rows per cell are no reason to write to the terminal
-    threads = faiss.omp_get_max_threads()
     faiss.omp_set_num_threads(1)
-    try:
-        index.train(np.ascontiguousarray(vectors[:: max(1, n_rows // (64 * n_cells))]))
-    finally:
-        faiss.omp_set_num_threads(threads)
+    index.train(np.ascontiguousarray(vectors[:: max(1, n_rows // (64 * n_cells))]))
     index.add(vectors)
     return index

@@ -109,11 +109,12 @@ def best_receivers(cost: Floats) -> NDArray[np.int64]:
 def _exact(cost: Floats, masses: Floats, name: str) -> Plan:
     plan = _network_simplex_plan(cost, masses, name)
     if not _prices_prove(plan, cost) and (masses == masses[0]).all():
-        plan = _plan_despite_far_rows(cost, masses, name)
+        plan = _assignment_plan(cost)
     if not _prices_prove(plan, cost):
         raise SolverError(
             f"Exact plan of {name} is not proved optimal by its prices: some rows lie so far out "
-            "that the solver cannot tell the others apart. Use a robust view, or leave them out."
+            "that the solver cannot tell the others apart. Leave them out, or use only views that "
+            "draw them in: views=('robust',)."
         )
     return plan
 
@@ -121,22 +122,36 @@ def _exact(cost: Floats, masses: Floats, name: str) -> Plan:
 def _prices_prove(plan: Plan, cost: Floats) -> bool:
     """Tell whether no route is cheaper than its prices, and every route used is exactly that."""
     slack = cost - plan.u[:, None] - plan.v
-    tolerance = PRICE_TOLERANCE * (robust_scale(cost) + 1e-3 * cost)
+    used = np.where(plan.matrix > 0, cost, 0.0)
+    # A price is known only as well as the routes it comes from.
+    known = cost + used.max(axis=1, keepdims=True) + used.max(axis=0)
+    tolerance = PRICE_TOLERANCE * (robust_scale(cost) + 1e-3 * known)
     return bool((slack >= -tolerance).all() and (slack <= tolerance)[plan.matrix > 0].all())
 
 
-def _plan_despite_far_rows(cost: Floats, masses: Floats, name: str) -> Plan:
-    """Return the plan where one far row would put all other costs below the solver's accuracy.
+def _assignment_plan(cost: Floats) -> Plan:
+    """Return the plan of the assignment solver, with prices worked out from it.
 
-    Minima are taken off first, and what no optimal assignment can use is cut: both leave the
-    optimum where it is, and the costs left are of the size that matters.
+    Network simplex works to an accuracy set by the largest cost. Where rows lie so far out that the
+    others drown in it, an assignment is still found, and its prices are shortest ways: to take the
+    receiver `j` from another row must not pay. They start in the thick of the rows, so that the
+    many prices there are small numbers, and the few far ones are large.
     """
-    column_minima = cost.min(axis=0)
-    row_minima = (cost - column_minima).min(axis=1)
-    reduced = cost - column_minima - row_minima[:, None]
-    total = reduced[np.arange(len(cost)), best_receivers(reduced)].sum()
-    plan = _network_simplex_plan(np.minimum(reduced, 2.0 * total), masses, name)
-    return Plan(plan.matrix, plan.u + row_minima, plan.v + column_minima)
+    n_rows = len(cost)
+    senders, receivers = np.arange(n_rows), best_receivers(cost)
+    paid = cost[senders, receivers]
+    rounding = 1e-12 * (cost + paid[:, None])  # it must not make going round in circles pay
+    step = cost - paid[:, None] + rounding
+    v = np.full(n_rows, np.inf)
+    v[np.median(cost, axis=0).argmin()] = 0.0
+    for _ in range(n_rows):
+        cheaper = np.minimum(v, (v[receivers][:, None] + step).min(axis=0))
+        if (cheaper == v).all():
+            break
+        v = cheaper
+    matrix = np.zeros(cost.shape)
+    matrix[senders, receivers] = 1.0 / n_rows
+    return Plan(matrix, paid - v[receivers], v)
 
 
 def _network_simplex_plan(cost: Floats, masses: Floats, name: str) -> Plan:

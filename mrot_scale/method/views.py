@@ -15,6 +15,8 @@ from mrot_scale.errors import ConfigError
 
 Floats = NDArray[np.float64]
 Scaling = Literal["none", "standard", "robust"]
+_PROJECTED_ROWS = 256
+
 SCALINGS: tuple[Scaling, ...] = ("none", "standard", "robust")
 
 
@@ -68,8 +70,22 @@ class View:
         scaled = (chosen - self.center) / self.scale
         scaled = np.where(self.squash, np.arcsinh(scaled), scaled)
         if self.components.size:
-            scaled = (scaled - self.mean) @ self.components
+            scaled = _project(scaled - self.mean, self.components)
         return np.ascontiguousarray(scaled)
+
+
+def _project(rows: Floats, components: Floats) -> Floats:
+    """Return `rows @ components`, each row the same to the last bit whatever rows it comes with.
+
+    A matrix product rounds by its shape, so every product here has the same one.
+    """
+    projected = np.empty((len(rows), components.shape[1]))
+    block = np.zeros((_PROJECTED_ROWS, rows.shape[1]))
+    for start in range(0, len(rows), _PROJECTED_ROWS):
+        some = rows[start : start + _PROJECTED_ROWS]
+        block[: len(some)] = some
+        projected[start : start + len(some)] = (block @ components)[: len(some)]
+    return projected
 
 
 def fit_view(spec: ViewSpec, sample: Floats) -> View:

@@ -53,8 +53,9 @@ class ModelFiles:
 
     def array(self, name: str, dtype: type, ndim: int) -> NDArray[Any]:
         """Return an array after checking that it has the type and dimensions expected."""
+        content = io.BytesIO(self.get(f"{name}.npy"))
         try:
-            found = np.load(io.BytesIO(self.get(f"{name}.npy")), allow_pickle=False)
+            found = np.load(content, allow_pickle=False)
         except (ValueError, EOFError, OSError, MemoryError) as error:
             raise DamagedModelError(f"{name}.npy is not an array ({error}). {_REMEDY}") from None
         if found.dtype != dtype or found.ndim != ndim:

@@ -12,6 +12,7 @@ from scipy.stats import spearmanr
 from mrot_scale.errors import SolverError
 from mrot_scale.method import anchors as anchors_module
 from mrot_scale.method.anchors import (
+    LIFT_COLUMNS,
     AnchorSet,
     draw_anchor_batches,
     fit_anchor_set,
@@ -254,30 +255,44 @@ def test_a_spoilt_anchor_set_is_refused_by_name() -> None:
 # --- lifted search -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("n_columns", "shift"), [(64, 0.0), (128, 1e3)])
-def test_lifted_search_agrees_with_dense_on_wide_gaussian_data(
-    n_columns: int, shift: float
-) -> None:
-    anchors = _fit(_gaussian(23, 256, n_columns) + shift, Problem(k=10))
-    rows = _gaussian(24, 2_000, n_columns) + shift
-    assert lifted_search_is_safe(anchors, Problem(k=10))
+def _wide(law: str, seed: int, n_rows: int, n_columns: int) -> Floats:
+    rng = np.random.default_rng(seed)
+    if law == "binary":
+        return (rng.random((n_rows, n_columns)) < 0.1).astype(np.float64)
+    rows = rng.normal(size=(n_rows, n_columns))
+    return rows + 30.0 * rng.integers(0, 4, n_rows)[:, None] if law == "clusters" else rows + 1e3
+
+
+@pytest.mark.parametrize("law", ["gaussian", "clusters", "binary"])
+@pytest.mark.parametrize("n_columns", [64, 300])
+def test_lifted_search_equals_dense(law: str, n_columns: int) -> None:
+    anchors = _fit(_wide(law, 23, 256, n_columns), Problem(k=10))
+    rows = np.vstack([_wide(law, 24, 700, n_columns), anchors.rows])
     dense = route_costs(anchors, rows, Problem(k=10), search="dense")
     lifted = route_costs(anchors, rows, Problem(k=10), search="lifted")
-    assert np.isclose(lifted, dense, rtol=1e-9).mean() > 0.99
-    auto = route_costs(anchors, rows, Problem(k=10))
-    np.testing.assert_array_equal(auto, lifted)
+    np.testing.assert_array_equal(lifted, dense)
+
+
+def test_lifted_search_is_used_on_wide_rows() -> None:
+    anchors = _fit(_gaussian(23, 40, LIFT_COLUMNS), Problem(k=5))
+    assert lifted_search_is_safe(anchors, Problem(k=5))
+    rows = _gaussian(24, 30, LIFT_COLUMNS)
+    np.testing.assert_array_equal(
+        route_costs(anchors, rows, Problem(k=5)),
+        route_costs(anchors, rows, Problem(k=5), search="dense"),
+    )
 
 
 @pytest.mark.parametrize(
     ("n_columns", "problem", "reach"),
     [
         pytest.param(8, Problem(k=5), 1.0, id="narrow"),
-        pytest.param(64, Problem(k=5), 1e3, id="one-isolated-anchor"),
-        pytest.param(64, Problem(radius=3.0), 1.0, id="ball"),
-        pytest.param(64, Problem(k=5, ceiling="zone"), 1.0, id="sup-over-the-zone"),
-        pytest.param(64, Problem(k=5, ceiling=9.0), 1.0, id="given-ceiling"),
-        pytest.param(64, Problem(kind="coulomb"), 1.0, id="coulomb"),
-        pytest.param(64, Problem(k=5, eps=0.5), 1.0, id="entropic"),
+        pytest.param(LIFT_COLUMNS, Problem(k=5), 1e3, id="one-isolated-anchor"),
+        pytest.param(LIFT_COLUMNS, Problem(radius=3.0), 1.0, id="ball"),
+        pytest.param(LIFT_COLUMNS, Problem(k=5, ceiling="zone"), 1.0, id="sup-over-the-zone"),
+        pytest.param(LIFT_COLUMNS, Problem(k=5, ceiling=9.0), 1.0, id="given-ceiling"),
+        pytest.param(LIFT_COLUMNS, Problem(kind="coulomb"), 1.0, id="coulomb"),
+        pytest.param(LIFT_COLUMNS, Problem(k=5, eps=0.5), 1.0, id="entropic"),
     ],
 )
 def test_lifted_search_is_left_alone_where_it_would_be_wrong(

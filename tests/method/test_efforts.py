@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -361,8 +362,8 @@ def test_mean_log_efforts_floor_zeros_and_skip_missing_repeats() -> None:
     ("rows", "message"),
     [
         (np.ones(9), r"shape \(n, d\)"),
-        (np.array([[0.0, 1.0]] * 8 + [[np.nan, 0.0]]), "row 8, 0"),
-        (np.array([[0.0, np.inf]] + [[0.0, 1.0]] * 8), "row 0, 1"),
+        (np.array([[0.0, 1.0]] * 8 + [[np.nan, 0.0]]), "row 8, column 0"),
+        (np.array([[0.0, np.inf]] + [[0.0, 1.0]] * 8), "row 0, column 1"),
         (np.empty((0, 2)), "0 row"),
         (np.ones((2, 2)), "2 row"),
     ],
@@ -372,3 +373,18 @@ def test_rows_that_are_no_finite_table_are_refused(
 ) -> None:
     with pytest.raises(DataError, match=message):
         solve(rows)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"k": -1}, {"kind": "gravity"}, {"radius": -1.0}, {"alpha": float("nan")}, {"eps": -1.0}],
+)
+def test_a_problem_without_meaning_is_refused(settings: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match=next(iter(settings))):
+        Problem(**settings)
+
+
+@pytest.mark.parametrize("settings", [{"repeats": 0}, {"batch_rows": 0}, {"batch_rows": -5}])
+def test_batches_without_meaning_are_refused(settings: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match=next(iter(settings))):
+        minibatch_efforts(np.random.default_rng(0).normal(size=(20, 2)), **settings)

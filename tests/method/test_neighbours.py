@@ -1,6 +1,5 @@
 """Radii against brute force in float64, and the candidate searches FAISS does for anchors."""
 
-import faiss
 import numpy as np
 import pytest
 from hypothesis import given
@@ -251,14 +250,8 @@ def test_lifted_anchors_survive_an_offset() -> None:
     assert (here.nearest(rows, 1) == there.nearest(rows + 1e8, 1)).mean() > 0.95
 
 
-def test_threads_of_the_index_can_be_bounded() -> None:
-    before = faiss.omp_get_max_threads()
-    try:
-        neighbours.set_threads(1)
-        assert faiss.omp_get_max_threads() == 1
-        rows, ids = _gaussian(17, 500, 2), np.arange(500)
-        neighbours.set_threads(2)
-        ReferenceIndex(rows, ids, flat_limit=100)  # trains on one thread, then puts the bound back
-        assert faiss.omp_get_max_threads() == 2
-    finally:
-        neighbours.set_threads(before)
+def test_threads_do_not_change_the_radii() -> None:
+    rows, ids = _gaussian(17, 9_000, 3), np.arange(9_000)
+    index = ReferenceIndex(rows[:2_000], ids[:2_000])
+    one, two = (index.radii(rows, ids, 0.04, threads=n).squared for n in (1, 2))
+    np.testing.assert_array_equal(one, two)

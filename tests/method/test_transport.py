@@ -20,6 +20,7 @@ from mrot_scale.method.cost import (
     nearest_zone,
     squared_distances,
 )
+from mrot_scale.method.efforts import Problem
 from mrot_scale.method.transport import (
     best_receivers,
     efforts_of,
@@ -437,3 +438,21 @@ def test_both_exact_routes_agree_at_the_size_of_real_batches(seed: int) -> None:
     assert float(efforts_of(cost).mean()) == pytest.approx(expected, rel=1e-9)
     entropic = solve_plan(cost, eps=1e-2)
     assert float((entropic.matrix * cost).sum()) == pytest.approx(expected, rel=0.05)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("law", ["lognormal", "pareto", "cauchy"])
+def test_heavy_tails_have_proved_plans(law: str, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    draws: dict[str, Callable[[], Floats]] = {
+        "lognormal": lambda: rng.lognormal(0.0, 5.0, (256, 4)),
+        "pareto": lambda: rng.pareto(0.5, (256, 3)),
+        "cauchy": lambda: rng.standard_cauchy((256, 3)) ** 2,
+    }
+    cost = Problem().cost(draws[law]())
+    plan = solve_plan(cost)
+    assert float((plan.matrix * cost).sum()) == pytest.approx(
+        oracle.assignment_total(cost), rel=1e-9
+    )
+    small = np.sort(efforts_of(cost))[:128].sum()
+    assert np.sort(plan_efforts(plan, cost))[:128].sum() == pytest.approx(small, rel=1e-3)
