@@ -7,54 +7,30 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, OutlierMixin, is_regressor
+from sklearn.base import BaseEstimator, OutlierMixin
 from sklearn.exceptions import NotFittedError
-from sklearn.utils import Tags, check_random_state
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from mrot_scale.config import (
-    Method,
-    MethodConfig,
-    ViewConfig,
-    method_config,
-    paper_settings,
-    view_config,
-)
+from mrot_scale.config import Method, MethodConfig
 from mrot_scale.errors import (
     ConfigError,
     DamagedModelError,
     DataError,
     InputTypeError,
-    ModelMismatchError,
     MrotError,
     NoContrastWarning,
 )
 from mrot_scale.fitting import fit_rows
 from mrot_scale.model.lightgbm_model import LightgbmModel
 from mrot_scale.model.persist import load_model, save_model
+from mrot_scale.parameters import config_from_parameters
 from mrot_scale.progress import Report
-from mrot_scale.rows import check_values, column_medians, fill_non_finite
+from mrot_scale.rows import check_values, column_medians, explained, fill_non_finite
 from mrot_scale.scoring import in_blocks
 from mrot_scale.threads import one_native_thread, resolve_threads
 
 Floats = NDArray[np.float64]
-
-_PLAIN_SETTINGS = (
-    "alpha",
-    "k",
-    "radius",
-    "zone",
-    "ceiling",
-    "cost",
-    "eps",
-    "batch_rows",
-    "repeats",
-    "label_rows",
-    "non_finite",
-)
-"""Parameters that are settings of the method under the same name."""
-
-_ZONE_SETTINGS = {"alpha", "k", "radius"}
 
 
 class NotFittedYetError(MrotError, NotFittedError):
@@ -295,32 +271,7 @@ class MROT(OutlierMixin, BaseEstimator):
         return loaded
 
     def _config(self) -> MethodConfig:
-        """Return the checked settings: preset or config, then what was set by hand."""
-        settings = {name: getattr(self, name) for name in _PLAIN_SETTINGS}
-        settings["views"] = _view_configs(self.views)
-        settings["regressor"] = _regressor_kind(self.regressor)
-        settings["seed"] = _seed(self.random_state)
-        by_hand = _changed(settings)
-        base = self._base_settings()
-        if by_hand.keys() & _ZONE_SETTINGS:  # one zone replaces the other, however given
-            base = {name: value for name, value in base.items() if name not in _ZONE_SETTINGS}
-        forced = {"row_limit": None} if self.force else {}
-        return method_config(**(base | by_hand | forced))
-
-    def _base_settings(self) -> dict[str, Any]:
-        if self.preset is not None and self.config is not None:
-            raise ConfigError("preset and config both set the method: give one of them.")
-        if self.config is not None:
-            if not isinstance(self.config, MethodConfig):
-                raise ConfigError(
-                    f"config must be a MethodConfig, as load_config gives it, got {self.config!r}."
-                )
-            return dict(self.config)
-        if self.preset is None:
-            return {}
-        if self.preset != "paper":
-            raise ConfigError(f"preset must be None or 'paper', got {self.preset!r}.")
-        return paper_settings()
+        return config_from_parameters(self.get_params(deep=False))
 
     def _rows(self, X: Any, *, reset: bool, config: MethodConfig) -> Floats:
         """Return `X` as a float64 matrix, checked by scikit-learn's rules and by ours."""
@@ -336,7 +287,7 @@ class MROT(OutlierMixin, BaseEstimator):
         except MrotError:
             raise
         except ValueError as error:
-            raise _explained(error, X) from None
+            raise explained(error, X) from None
         except TypeError as error:
             raise InputTypeError(str(error)) from None
         rows: Floats = np.ascontiguousarray(checked)
@@ -369,52 +320,3 @@ class MROT(OutlierMixin, BaseEstimator):
 
 def _is_share(value: Any) -> bool:
     return type(value) is not bool and isinstance(value, Real) and 0 < float(value) <= 0.5
-
-
-def _view_configs(views: Any) -> tuple[ViewConfig, ...]:
-    if isinstance(views, str) or not hasattr(views, "__iter__"):
-        raise ConfigError(f"views must be a sequence of scalings or dicts, got {views!r}.")
-    return tuple(view_config({"scaling": v} if isinstance(v, str) else v) for v in views)
-
-
-def _regressor_kind(regressor: Any) -> str:
-    if isinstance(regressor, str):
-        return regressor
-    if not isinstance(regressor, BaseEstimator) or not is_regressor(regressor):
-        raise ConfigError(f"regressor must be a name or a regressor object, got {regressor!r}.")
-    return "custom"
-
-
-def _changed(settings: dict[str, Any]) -> dict[str, Any]:
-    """Return the settings that differ from their defaults."""
-    defaults = MethodConfig()
-    return {n: v for n, v in settings.items() if v != getattr(defaults, n)}
-
-
-def _seed(random_state: Any) -> int:
-    if isinstance(random_state, int | np.integer) and random_state >= 0:
-        return int(random_state)
-    try:
-        return int(check_random_state(random_state).randint(2**31 - 1))
-    except ValueError as error:
-        raise ConfigError(str(error)) from None
-
-
-def _explained(error: ValueError, X: Any) -> MrotError:
-    """Return scikit-learn's complaint as ours, naming the column where it knows only the value."""
-    message = " ".join(str(error).split())
-    if "could not convert" in message and hasattr(X, "columns"):
-        return DataError(f"{message}. {_first_text_column(X)}Encode it as numbers or leave it out.")
-    if "features, but" in message or "feature names" in message:
-        return ModelMismatchError(message)
-    return DataError(message)
-
-
-def _first_text_column(X: Any) -> str:
-    names = getattr(X, "column_names", None) or list(X.columns)
-    for name in names:
-        try:
-            np.asarray(X[name], dtype=np.float64)
-        except (ValueError, TypeError):
-            return f"Column {name!r} is not numeric. "
-    return ""

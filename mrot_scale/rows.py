@@ -1,10 +1,12 @@
 """Rows at the door: what is not a usable number is found, counted and dealt with by policy."""
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from mrot_scale.config import NonFinite
-from mrot_scale.errors import DataError
+from mrot_scale.errors import DataError, ModelMismatchError, MrotError
 
 Floats = NDArray[np.float64]
 
@@ -49,3 +51,24 @@ def _non_finite_message(rows: Floats, bad: NDArray[np.bool_], names: tuple[str, 
         f"Input has {n_nan} NaN and {n_infinite} infinity (inf) value(s), first at {where}. "
         "Clean them, or set non_finite='impute' (column medians) or 'score-nan' (NaN scores)."
     )
+
+
+def explained(error: ValueError, table: Any) -> MrotError:
+    """Return scikit-learn's complaint as ours, naming the column where it knows only the value."""
+    message = " ".join(str(error).split())
+    if "could not convert" in message and hasattr(table, "columns"):
+        place = _first_text_column(table)
+        return DataError(f"{message}. {place}Encode it as numbers or leave it out.")
+    if "features, but" in message or "feature names" in message:
+        return ModelMismatchError(message)
+    return DataError(message)
+
+
+def _first_text_column(table: Any) -> str:
+    names = getattr(table, "column_names", None) or list(table.columns)
+    for name in names:
+        try:
+            np.asarray(table[name], dtype=np.float64)
+        except (ValueError, TypeError):
+            return f"Column {name!r} is not numeric. "
+    return ""
