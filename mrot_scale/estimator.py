@@ -175,6 +175,7 @@ class MROT(OutlierMixin, BaseEstimator):
             fit = fit_rows(
                 usable,
                 config,
+                fill=fill,
                 feature_names=self._names(),
                 regressor=None if isinstance(self.regressor, str) else self.regressor,
                 threads=threads,

@@ -112,12 +112,17 @@ def fit_rows(
     rows: Floats,
     config: MethodConfig,
     *,
+    fill: Floats,
     feature_names: tuple[str, ...] | None = None,
     regressor: Any = None,
     threads: int = 1,
     progress: Report | None = None,
 ) -> Fit:
-    """Fit the method to finite rows. `regressor` is the object behind `regressor: custom`."""
+    """Fit the method to finite rows.
+
+    `fill` replaces non-finite values when scoring, as it did in these rows; `regressor` is the
+    object behind `regressor: custom`.
+    """
     labelled = sample_rows(len(rows), config.label_rows, config.seed)
     sample = rows[labelled]
     setup = plan_fit(len(sample), config, threads, progress)
@@ -132,7 +137,7 @@ def fit_rows(
     ]
     targets = target_shares(np.column_stack([s.target_rarity for s in standings]))
     score_model, unseen = train_stage(sample, targets, setup, regressor)
-    model = assemble(sample, config, feature_names, standings, score_model, unseen)
+    model = assemble(sample, setup, fill, feature_names, standings, score_model, unseen)
     recall = min(1.0 if p.radii is None else p.radii.recall for p in points)
     return Fit(model, labelled, geometric_means(efforts, standings), recall)
 
@@ -300,7 +305,8 @@ def train_stage(
 
 def assemble(
     sample: Floats,
-    config: MethodConfig,
+    setup: Setup,
+    fill: Floats,
     feature_names: tuple[str, ...] | None,
     standings: list[Standing],
     score_model: ScoreModel,
@@ -318,9 +324,9 @@ def assemble(
         "effort": thinned(last["effort"].score(seen_effort)),
     }
     return FittedModel(
-        config,
+        setup.config,
         feature_names,
-        fill=np.median(sample, axis=0),
+        fill,
         views=tuple(s.fitted for s in standings),
         score_model=score_model,
         last=last,

@@ -295,6 +295,13 @@ def test_non_finite_values_by_policy(rows: Floats) -> None:
     assert named.predict(table)[[3, 7]].tolist() == [1, 1]
 
 
+def test_values_are_filled_alike_when_fitting_and_scoring() -> None:
+    table = normal_rows(300)
+    table[::3, 0] = np.nan
+    fitted = MROT(repeats=2, label_rows=50, non_finite="impute").fit(table)
+    np.testing.assert_array_equal(fitted.model_.fill, np.nanmedian(table, axis=0))
+
+
 BAD_TABLES: list[tuple[str, Any, type[Exception], str]] = [
     ("empty", np.empty((0, 3)), DataError, "0 sample"),
     ("no columns", np.empty((10, 0)), DataError, "0 feature"),

@@ -35,8 +35,8 @@ _SETTINGS: dict[str, Any] = {
     "deterministic": True,
     "force_col_wise": True,
     "verbosity": -1,
-    # Its threads wait for each other by spinning: on a machine that is busy with anything else, two
-    # took a hundred times as long as one. Folds and blocks of rows run side by side instead.
+    # Its threads wait for each other by spinning: with anything else on the machine two of them
+    # are far slower than one. Folds and blocks of rows run side by side instead.
     "num_threads": 1,
 }
 N_TREES = 100
