@@ -1,37 +1,115 @@
-"""All settings of the method in one checked place, with the reasons behind the defaults."""
+"""All settings in one checked place, with the reasons behind the defaults.
 
+`MethodConfig` is the method alone, as models keep it. `Config` adds what a job needs around it, and
+`load_config` fills it: file, then environment (`MROT_*`), then flags.
+"""
+
+import json
+import os
+import re
 import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from difflib import get_close_matches
+from ipaddress import ip_address
 from math import inf
 from numbers import Real
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, get_args
 
 import yaml
 from pydantic import (
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     NonNegativeInt,
+    PlainSerializer,
     ValidationError,
+    WithJsonSchema,
     field_validator,
     model_validator,
 )
 
 from mrot_scale.errors import ConfigError, MissingInputError
+from mrot_scale.storing.location import Location
 
 WHOLE_TABLE_ROWS = 8_000
 """Rows above which one problem of all rows is refused unless forced: it needs rows x rows."""
+
+KNOWN_CLUSTER_PACKAGES = (
+    "dask_jobqueue",
+    "dask_kubernetes",
+    "dask_gateway",
+    "dask_cloudprovider",
+    "coiled",
+    "dask",
+    "distributed",
+)
+"""Packages whose classes a configuration may name without allow_class."""
+
+ZONE_SETTINGS = frozenset({"alpha", "k", "radius"})
+"""Three ways to give a zone: whoever gives one replaces what was given before."""
+
+ENVIRONMENT_PREFIX = "MROT_"
+RESERVED_VARIABLES = frozenset({"MROT_DATA", "MROT_REQUIRE_ALL", "MROT_TEST", "MROT_FAULT"})
+"""Variables of the project that are not settings."""
 
 Method = Literal["model", "effort"]
 NonFinite = Literal["reject", "impute", "score-nan"]
 Regressor = Literal["lightgbm", "boosting", "svr", "knn", "auto", "custom"]
 
+_ADDRESS = re.compile(
+    r"(?P<scheme>tls|tcp)://(?P<host>\[[\dA-Fa-f:.]+\]|[\w.-]+):\d{1,5}", re.ASCII
+)
+_CLASS = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
+_BYTE_UNITS = {"b": 1} | {
+    f"{letter}{ending}": base**power
+    for power, letter in enumerate("kmgt", start=1)
+    for ending, base in (("b", 1_000), ("ib", 1_024))
+}
 
-class ViewConfig(BaseModel):
+
+def _byte_count(value: Any) -> Any:
+    """Return a size written with a unit as a number; anything else is left to be checked."""
+    if not isinstance(value, str | bool):
+        return value
+    found = re.fullmatch(r"(\d+)(\.\d+)?\s*(b|[kmgt]i?b)?", str(value).strip().lower(), re.ASCII)
+    if found is None:
+        raise ValueError("write a number of bytes, or one with a unit such as 16MiB or 64MB")
+    whole, fraction, unit = found.groups()
+    scale = _BYTE_UNITS[unit or "b"]
+    return int(whole) * scale + int(float(fraction or 0) * scale)
+
+
+def _byte_text(count: int) -> int | str:
+    """Return a size with the largest binary unit that is exact, the way people write it."""
+    for unit in ("TiB", "GiB", "MiB", "KiB"):
+        if count and count % _BYTE_UNITS[unit.lower()] == 0:
+            return f"{count // _BYTE_UNITS[unit.lower()]}{unit}"
+    return count
+
+
+Bytes = Annotated[
+    int,
+    Field(ge=1),
+    BeforeValidator(_byte_count),
+    PlainSerializer(_byte_text, when_used="json"),
+    WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 1}, {"type": "string"}]}),
+]
+"""A size in bytes, as a number or with a unit: 16MiB, 64MB, 1.5 GiB."""
+
+
+class _Settings(BaseModel):
+    """Settings that are checked, fixed, and explained by the string below each."""
+
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, allow_inf_nan=False, use_attribute_docstrings=True
+    )
+
+
+class ViewConfig(_Settings):
     """One set of coordinates in which efforts are computed."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     scaling: (
         Literal["none", "standard", "robust"] | tuple[Literal["none", "standard", "robust"], ...]
@@ -45,10 +123,8 @@ class ViewConfig(BaseModel):
     """Principal components kept and scaled to unit variance; for wide embeddings, say 128."""
 
 
-class MethodConfig(BaseModel):
+class MethodConfig(_Settings):
     """How efforts are computed, calibrated and learnt."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     alpha: float = Field(default=0.04, gt=0, lt=0.5)
     """Zone mass: the share of all rows that a row may not send its mass to."""
@@ -66,10 +142,10 @@ class MethodConfig(BaseModel):
     """Rows of the reference sample; its zone holds alpha of them, enough for a steady radius."""
 
     ceiling: Literal["max", "zone"] | float = "max"
-    """Cost inside the zone: the row's maximum, the largest inside the zone, or a number."""
+    """Cost inside the zone: max (the row's largest), zone (the zone's largest), or a number."""
 
     cost: Literal["engineered", "coulomb"] = "engineered"
-    """The engineered cost, or the repulsive Coulomb baseline of the paper."""
+    """The engineered cost, or coulomb: the repulsive baseline of the paper."""
 
     eps: float = Field(default=0.0, ge=0)
     """Entropic regularisation relative to the median cost; 0 solves exactly."""
@@ -91,19 +167,19 @@ class MethodConfig(BaseModel):
     """Coordinates in which efforts are computed, all of them combined."""
 
     calibration: Literal["log-effort", "raw-effort"] = "log-effort"
-    """Kernel estimate over log efforts, or over raw efforts as in the paper."""
+    """Kernel estimate over logarithms (log-effort), or as in the paper without (raw-effort)."""
 
     label_rows: int = Field(default=20_000, ge=16)
     """Rows given an effort to learn from, drawn evenly over the table."""
 
     regressor: Regressor = "lightgbm"
-    """Score model; auto picks by k-fold validation, custom is an object given from Python."""
+    """Score model: lightgbm, boosting, svr, knn, auto (by validation), custom (from Python)."""
 
     folds: int = Field(default=5, ge=2)
     """Folds behind the out-of-fold outputs that calibrate the score model."""
 
     non_finite: NonFinite = "reject"
-    """NaN and infinity: an error, the column's median, or a NaN score for the row."""
+    """NaN and infinity: reject (an error), impute (column medians), or score-nan (NaN scores)."""
 
     seed: int = Field(default=0, ge=0)
     """Seed of every random choice."""
@@ -136,12 +212,182 @@ class MethodConfig(BaseModel):
         return self
 
 
+class StoreConfig(_Settings):
+    """How a table is stored once read."""
+
+    chunk_bytes: Bytes = 16 * 2**20
+    """Size of one chunk of rows, in bytes or such as 16MiB."""
+
+    vocabulary: int = Field(default=65_536, ge=1)
+    """Largest number of categories kept per column."""
+
+    allow_lost_values: bool = False
+    """Allow more than 1% of a column's distinct values to fall together in float32."""
+
+
+class ScoringConfig(_Settings):
+    """What is written for each scored row."""
+
+    method: Method = "model"
+    """Score by the trees (model, fast) or by transport to anchor rows (effort, sees more)."""
+
+    contamination: float = Field(default=0.01, gt=0, le=0.5)
+    """Share of the training rows that would be flagged; it sets the threshold."""
+
+    flag: bool = True
+    """Write whether a row's score is above the threshold."""
+
+    percentile: bool = False
+    """Write the share of training rows that score lower."""
+
+    top_columns: int = Field(default=0, ge=0, le=10)
+    """Number of contributing columns written for flagged rows."""
+
+
+class ClusterConfig(_Settings):
+    """Where tasks run."""
+
+    kind: str = "local"
+    """inline (this process), local (processes here), address (a scheduler), or module:Class."""
+
+    address: str | None = None
+    """Scheduler to connect to, such as tls://scheduler:8786; selects kind address."""
+
+    workers: int | None = Field(default=None, ge=1)
+    """Processes of a local cluster (one per core), otherwise workers to wait for (1)."""
+
+    memory_limit: Bytes | None = None
+    """Memory of one worker, such as 4GiB; a local one gets its share of the machine."""
+
+    arguments: dict[str, Any] = {}
+    """Keyword arguments of the class; from a file or flags only."""
+
+    timeout_s: float = Field(default=60.0, gt=0)
+    """Seconds to wait for workers."""
+
+    insecure: bool = False
+    """Allow unencrypted tcp:// schedulers on other machines."""
+
+    allow_class: bool = False
+    """Allow cluster classes outside the known packages; from a file or flags only."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _address_selects_kind(cls, settings: Any) -> Any:
+        return _with_kind(settings) if isinstance(settings, dict) else settings
+
+    @field_validator("kind")
+    @classmethod
+    def _kind_is_known(cls, kind: str) -> str:
+        if kind not in ("inline", "local", "address") and not _CLASS.fullmatch(kind):
+            raise ValueError("kind must be inline, local, address or module:Class")
+        return kind
+
+    @field_validator("address")
+    @classmethod
+    def _address_has_scheme_host_and_port(cls, address: str | None) -> str | None:
+        if address is not None and not _ADDRESS.fullmatch(address):
+            raise ValueError("address must look like tls://host:8786 (or tcp://host:8786)")
+        return address
+
+    @model_validator(mode="after")
+    def _parts_fit_kind(self) -> Self:
+        if self.kind == "address" and self.address is None:
+            raise ValueError("kind address needs an address: set it, such as tls://scheduler:8786")
+        if self.kind != "address" and self.address is not None:
+            raise ValueError(f"address is given, but kind is {self.kind}: leave one of them out")
+        if self.arguments and not self.is_class:
+            raise ValueError(
+                f"arguments are for a class, but kind is {self.kind}: "
+                "leave them out or set kind to module:Class"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _encrypted_or_allowed(self) -> Self:
+        if self.address is not None and not self.insecure and not _is_private(self.address):
+            raise ValueError(
+                f"address {self.address} leaves this machine unencrypted: use tls://, "
+                "or allow it with --insecure (cluster.insecure: true)"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _class_known_or_allowed(self) -> Self:
+        package = re.split(r"[.:]", self.kind)[0]
+        if self.is_class and not self.allow_class and package not in KNOWN_CLUSTER_PACKAGES:
+            raise ValueError(
+                f"kind {self.kind} is outside the known packages "
+                f"({', '.join(KNOWN_CLUSTER_PACKAGES)}): "
+                "allow it with --allow-class (cluster.allow_class: true) if you trust it"
+            )
+        return self
+
+    @property
+    def is_class(self) -> bool:
+        """Whether the kind names a class to start the cluster with."""
+        return ":" in self.kind
+
+
+def _is_private(address: str) -> bool:
+    """Return whether nobody else can listen: encrypted, or never leaving this machine."""
+    found = _ADDRESS.fullmatch(address)
+    assert found is not None, "checked by the field"
+    host = found["host"].strip("[]")
+    if found["scheme"] == "tls" or host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:  # a name, and names such as 127.example.com lead anywhere
+        return False
+
+
+def _with_kind(cluster: dict[str, Any]) -> dict[str, Any]:
+    """Return the block with kind address where only an address is given."""
+    chosen = cluster.get("address") is not None and "kind" not in cluster
+    return {**cluster, "kind": "address"} if chosen else cluster
+
+
+class RunConfig(_Settings):
+    """Where a run keeps its own files."""
+
+    folder: str | None = Field(default=None, min_length=1)
+    """Run directory, local or s3://; the output's path with .run added when omitted."""
+
+    keep_stages: bool = False
+    """Keep intermediate arrays after success."""
+
+
+class Config(MethodConfig):
+    """All settings of a job: the method's, and around it storage, scoring, cluster and run."""
+
+    coverage: Literal["sample", "all"] = "sample"
+    """Rows given an effort: a sample of label_rows of them, or all."""
+
+    store: StoreConfig = StoreConfig()
+    """How a table is stored once read."""
+
+    scoring: ScoringConfig = ScoringConfig()
+    """What is written for each scored row."""
+
+    cluster: ClusterConfig = ClusterConfig()
+    """Where tasks run."""
+
+    run: RunConfig = RunConfig()
+    """Where a run keeps its own files."""
+
+    @property
+    def method(self) -> MethodConfig:
+        """The method's settings alone, as a model keeps them."""
+        return MethodConfig(**{name: getattr(self, name) for name in MethodConfig.model_fields})
+
+
 def method_config(**settings: Any) -> MethodConfig:
     """Return the checked settings, or a `ConfigError` that names the first wrong one."""
     try:
         return MethodConfig(**settings)
     except ValidationError as error:
-        raise ConfigError(_first_complaint(error)) from None
+        raise ConfigError(_first_complaint(error, MethodConfig)) from None
 
 
 def view_config(settings: Any) -> ViewConfig:
@@ -149,25 +395,35 @@ def view_config(settings: Any) -> ViewConfig:
     try:
         return ViewConfig.model_validate(settings)
     except ValidationError as error:
-        raise ConfigError(f"views: {_first_complaint(error)}") from None
+        raise ConfigError(f"views: {_first_complaint(error, ViewConfig)}") from None
 
 
-def load_config(path: str | Path) -> MethodConfig:
-    """Return the settings of a YAML or TOML file; what it leaves out keeps its default."""
-    path = Path(path)
-    if not path.is_file():
-        raise MissingInputError(f"No configuration file at {path}.")
+def load_config(
+    path: str | Path | None = None,
+    *,
+    overrides: Mapping[str, Any] | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> Config:
+    """Return the settings of a YAML or TOML file, of the environment and of flags; later wins.
+
+    `overrides` are flags, blocks nested: {"cluster": {"workers": 2}}; None means not given. A
+    complaint about cluster.workers calls the flag --workers. `environment` is `os.environ` unless
+    given.
+    """
+    layers = [
+        _Layer({} if path is None else _file_settings(path), lambda _: str(path)),
+        _Layer(
+            _environment_settings(os.environ if environment is None else environment), _variable
+        ),
+        _Layer(_given(overrides or {}), lambda setting: f"--{setting[-1].replace('_', '-')}"),
+    ]
+    settings: dict[str, Any] = {}
+    for layer in layers:
+        settings = _merged(settings, layer.settings)
     try:
-        text = path.read_text(encoding="utf-8")
-        settings = tomllib.loads(text) if path.suffix.lower() == ".toml" else yaml.safe_load(text)
-    except (yaml.YAMLError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} cannot be read: {' '.join(str(error).split())}.") from None
-    if not isinstance(settings, dict | None) or not all(isinstance(k, str) for k in settings or ()):
-        raise ConfigError(f"{path} must hold settings as key: value, got {settings!r}.")
-    try:
-        return method_config(**(settings or {}))
-    except ConfigError as error:
-        raise ConfigError(f"{path}: {error}") from None
+        return Config.model_validate(settings)
+    except ValidationError as error:
+        raise ConfigError(_complaint_with_origin(error, layers)) from None
 
 
 def paper_settings() -> dict[str, Any]:
@@ -183,18 +439,195 @@ def paper_settings() -> dict[str, Any]:
     }
 
 
-def _first_complaint(error: ValidationError) -> str:
+Setting = tuple[str, ...]
+"""Where a setting stands: (name,) or (block, name)."""
+
+
+@dataclass(frozen=True)
+class _Layer:
+    """Settings from one source, and what to call each of them in a complaint."""
+
+    settings: dict[str, Any]
+    origin: Callable[[Setting], str]
+
+
+def _file_settings(path: str | Path) -> dict[str, Any]:
+    location = Location(path)
+    if location.is_local and not location.path.is_file():
+        raise MissingInputError(f"No configuration file at {path}.")
+    content = location.read()
+    try:
+        text = content.decode("utf-8")
+        settings = tomllib.loads(text) if location.suffix == ".toml" else yaml.safe_load(text)
+    except (yaml.YAMLError, ValueError) as error:  # YAML's impossible dates are ValueErrors
+        raise ConfigError(f"{path} cannot be read: {' '.join(str(error).split())}.") from None
+    if not isinstance(settings, dict | None) or not all(isinstance(k, str) for k in settings or ()):
+        raise ConfigError(f"{path} must hold settings as key: value, got {settings!r}.")
+    return settings or {}
+
+
+def _environment_settings(environment: Mapping[str, str]) -> dict[str, Any]:
+    known = {_variable(setting): setting for setting in _all_settings()}
+    settings: dict[str, Any] = {}
+    for name in sorted(environment):
+        if not name.startswith(ENVIRONMENT_PREFIX) or name in RESERVED_VARIABLES:
+            continue
+        if name not in known:
+            hint = _did_you_mean(name.upper(), {n: n for n in known})
+            raise ConfigError(
+                f"{name} in the environment is not a setting.{hint} Rename or unset it."
+            )
+        if text := environment[name].strip():  # schedulers hand on empty variables
+            block = settings
+            for part in known[name][:-1]:
+                block = block.setdefault(part, {})
+            block[known[name][-1]] = _environment_value(name, known[name], text)
+    return settings
+
+
+def _environment_value(name: str, setting: Setting, text: str) -> Any:
+    """Return what a variable says: text, a JSON scalar, or a YAML (so also JSON) list."""
+    _refuse_code(name, setting, text)
+    if text == "null":
+        return None
+    if str in _types_of(setting):  # a folder named 2024 stays text
+        return text
+    try:
+        return yaml.safe_load(text) if text[0] in "[{" else json.loads(text)
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{name} cannot be read: {' '.join(str(error).split())}.") from None
+    except ValueError:
+        return text
+
+
+def _refuse_code(name: str, setting: Setting, text: str) -> None:
+    """Refuse what would run code: an environment is inherited, a file is the user's own."""
+    only_from_file = {("cluster", "arguments"), ("cluster", "allow_class")}
+    if setting in only_from_file or (setting == ("cluster", "kind") and ":" in text):
+        raise ConfigError(
+            f"{name}: cluster classes, their arguments and allow_class are not taken from the "
+            "environment: write them in your configuration file or give the flag."
+        )
+
+
+def _variable(setting: Setting) -> str:
+    return ENVIRONMENT_PREFIX + "__".join(setting).upper()
+
+
+def _all_settings() -> Iterator[Setting]:
+    for name in Config.model_fields:
+        block = _block(name)
+        yield from ((name, inner) for inner in block.model_fields) if block else [(name,)]
+
+
+def _types_of(setting: Setting) -> tuple[Any, ...]:
+    model = _block(setting[0]) or Config
+    annotation = model.model_fields[setting[-1]].annotation
+    return get_args(annotation) or (annotation,)
+
+
+def _block(name: str) -> type[BaseModel] | None:
+    """Return the model of a block of settings, None for a setting of its own."""
+    annotation = Config.model_fields[name].annotation if name in Config.model_fields else None
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return None
+
+
+def _given(overrides: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the flags that were given."""
+    return {
+        name: _given(value) if isinstance(value, Mapping) and _block(name) else value
+        for name, value in overrides.items()
+        if value is not None
+    }
+
+
+def _merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
+    """Return the settings of `below` where `above` says nothing; blocks are merged one by one."""
+    if above.keys() & ZONE_SETTINGS:
+        below = {name: value for name, value in below.items() if name not in ZONE_SETTINGS}
+    merged = below | above
+    for name in filter(_block, above):
+        merged[name] = _merged_block(name, below.get(name), above[name])
+    return merged
+
+
+def _merged_block(name: str, below: Any, above: Any) -> Any:
+    old, new = ({} if side is None else side for side in (below, above))  # "store:" alone is empty
+    if not isinstance(old, dict):  # no block at all, and to be told even if overridden
+        return old
+    if not isinstance(new, dict):
+        return new
+    return _merged_cluster(old, new) if name == "cluster" else old | new
+
+
+def _merged_cluster(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
+    """Merge, but another kind of cluster leaves address and arguments of the old one behind."""
+    above = _with_kind(above)
+    if "kind" in above and above["kind"] != below.get("kind"):
+        below = {n: value for n, value in below.items() if n not in ("address", "arguments")}
+    return below | above
+
+
+def _complaint_with_origin(error: ValidationError, layers: list[_Layer]) -> str:
+    complaint = _first_complaint(error, Config)
+    place = error.errors(include_url=False)[0]["loc"]
+    origins = {s: layer.origin(s) for layer in layers for s in _settings_in(layer.settings)}
+    concerned = {
+        setting: origin
+        for setting, origin in origins.items()
+        if all(part == wanted for part, wanted in zip(setting, place, strict=False))
+    }
+    words = re.findall(r"\w+", complaint)
+    named = [origin for setting, origin in concerned.items() if setting[-1] in words]
+    return f"{', '.join(dict.fromkeys(named or concerned.values()))}: {complaint}"
+
+
+def _settings_in(settings: dict[str, Any]) -> Iterator[Setting]:
+    for name, value in settings.items():
+        if _block(name) and isinstance(value, dict):
+            yield from ((name, str(inner)) for inner in value)
+        else:
+            yield (name,)
+
+
+def _first_complaint(error: ValidationError, root: type[BaseModel]) -> str:
     first = error.errors(include_url=False)[0]
     where = ".".join(str(part) for part in first["loc"])
     if first["type"] == "extra_forbidden":
-        return f"{where} is not a setting.{_nearest(str(first['loc'][-1]))}"
+        known = _names_around(first["loc"], root)
+        return f"{where} is not a setting.{_did_you_mean(str(first['loc'][-1]), known)}"
     message = first["msg"].removeprefix("Value error, ")
     if not where:
         return f"{message}."
+    if isinstance(first["input"], Mapping):  # a whole block, perhaps with secrets
+        return f"{where}: {message}."
     return f"{where}: {message}, got {first['input']!r}."
 
 
-def _nearest(name: str) -> str:
-    known = [*MethodConfig.model_fields, *ViewConfig.model_fields]
+def _names_around(place: tuple[int | str, ...], root: type[BaseModel]) -> dict[str, str]:
+    """Return the names valid where an unknown one stands, and those of the blocks below it."""
+    model = root
+    for part in place[:-1]:
+        if part in model.model_fields:
+            model = inner_model(model.model_fields[str(part)].annotation) or model
+    names = {name: name for name in model.model_fields}
+    for name, field in model.model_fields.items():
+        below = inner_model(field.annotation)
+        for inner in below.model_fields if below else ():
+            names.setdefault(inner, f"{name}.{inner}")
+    return names
+
+
+def inner_model(annotation: Any) -> type[BaseModel] | None:
+    """Return the model that a field holds, directly or as a tuple of them."""
+    for candidate in (annotation, *get_args(annotation)):
+        if isinstance(candidate, type) and issubclass(candidate, BaseModel):
+            return candidate
+    return None
+
+
+def _did_you_mean(name: str, known: dict[str, str]) -> str:
     close = get_close_matches(name, known, n=1)
-    return f" Did you mean {close[0]}?" if close else ""
+    return f" Did you mean {known[close[0]]}?" if close else ""

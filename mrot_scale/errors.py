@@ -38,7 +38,13 @@ class ModelMismatchError(MrotError, ValueError):
     exit_code = 78
 
 
-class DamagedModelError(MrotError, ValueError):
+class DamagedDataError(MrotError, ValueError):
+    """Stored data are not what was written: damaged, incomplete, swapped or foreign."""
+
+    exit_code = 74
+
+
+class DamagedModelError(DamagedDataError):
     """A model directory is not what was written: edited, truncated, incomplete or foreign."""
 
     exit_code = 74
@@ -56,10 +62,32 @@ class OutputError(MrotError, OSError):
     exit_code = 73
 
 
+class StorageError(MrotError, OSError):
+    """Storage did not answer as it should; the same command may succeed later."""
+
+    exit_code = 75
+
+
+class TemporaryError(MrotError, RuntimeError):
+    """Workers, scheduler or storage were lost; the same command again continues."""
+
+    exit_code = 75
+
+
+class BudgetError(MrotError, MemoryError):
+    """A task would not fit a worker's memory; the message shows the sum and the setting."""
+
+    exit_code = 78
+
+
 class MissingLibraryError(MrotError, ImportError):
     """A system library the package needs is not installed."""
 
     exit_code = 78
+
+
+class LeftOutWarning(UserWarning):
+    """A column of the source is not used."""
 
 
 class NoContrastWarning(UserWarning):

@@ -16,7 +16,6 @@ from mrot_scale.config import Method, MethodConfig
 from mrot_scale.errors import (
     ConfigError,
     DamagedModelError,
-    DataError,
     InputTypeError,
     MrotError,
     NoContrastWarning,
@@ -25,9 +24,11 @@ from mrot_scale.fitting import fit_rows
 from mrot_scale.model.lightgbm_model import LightgbmModel
 from mrot_scale.model.persist import load_model, save_model
 from mrot_scale.parameters import config_from_parameters
+from mrot_scale.precision import column_origins, from_stored, to_stored
 from mrot_scale.progress import Report
-from mrot_scale.rows import check_values, column_medians, explained, fill_non_finite
+from mrot_scale.rows import check_values, explained, fill_non_finite
 from mrot_scale.scoring import in_blocks
+from mrot_scale.storing.location import Location
 from mrot_scale.threads import one_native_thread, resolve_threads
 
 Floats = NDArray[np.float64]
@@ -165,28 +166,21 @@ class MROT(OutlierMixin, BaseEstimator):
         self._check_threshold_settings()
         config = self._config()
         rows = self._rows(X, reset=True, config=config)
-        finite = np.isfinite(rows).all(axis=1)
-        fill = column_medians(rows)
-        usable = rows[finite] if config.non_finite == "score-nan" else fill_non_finite(rows, fill)
-        if len(usable) < 2:
-            raise DataError(f"Only {len(usable)} of {len(rows)} rows are finite; give more.")
+        origin = column_origins(rows)
         threads = resolve_threads(self.n_jobs)
         with one_native_thread():
             fit = fit_rows(
-                usable,
+                from_stored(to_stored(rows, origin), origin),
                 config,
-                fill=fill,
                 feature_names=self._names(),
+                origin=origin,
                 regressor=None if isinstance(self.regressor, str) else self.regressor,
                 threads=threads,
                 progress=progress,
             )
         self.model_ = fit.model
         self.efforts_ = fit.efforts
-        usable_ids = np.flatnonzero(finite) if config.non_finite == "score-nan" else None
-        self.labelled_rows_ = (
-            fit.labelled_rows if usable_ids is None else usable_ids[fit.labelled_rows]
-        )
+        self.labelled_rows_ = fit.labelled_rows
         self.recall_ = fit.recall
         self._warn_without_contrast()
         return self
@@ -205,16 +199,9 @@ class MROT(OutlierMixin, BaseEstimator):
         """Return the score of each row in [0, 1], higher = more anomalous."""
         self._check_is_fitted()
         method = self._check_threshold_settings(method)
-        rows = self._rows(X, reset=False, config=self.model_.config)
-        finite = np.isfinite(rows).all(axis=1)
-        scores = np.full(len(rows), np.nan, dtype=np.float32)
-        if self.model_.config.non_finite == "impute":
-            rows, finite = fill_non_finite(rows, self.model_.fill), np.ones(len(rows), dtype=bool)
-        threads = resolve_threads(self.n_jobs)
+        rows = self.model_.rounded(self._rows(X, reset=False, config=self.model_.config))
         with one_native_thread():
-            if finite.any():
-                scores[finite] = self.model_.score(rows[finite], method, threads)
-        return scores
+            return self.model_.score_by_policy(rows, method, resolve_threads(self.n_jobs))
 
     def score_samples(self, X: Any) -> Floats:
         """Return the opposite of the anomaly score: lower = more abnormal."""
@@ -241,7 +228,7 @@ class MROT(OutlierMixin, BaseEstimator):
         model = self.model_.score_model
         if not isinstance(model, LightgbmModel):
             raise ConfigError(f"explain needs regressor='lightgbm', this is {model.kind!r}.")
-        rows = self._rows(X, reset=False, config=self.model_.config)
+        rows = self.model_.rounded(self._rows(X, reset=False, config=self.model_.config))
         filled = fill_non_finite(rows, self.model_.fill)
         contributions = in_blocks(model.contributions, filled, resolve_threads(self.n_jobs))
         if self.model_.config.non_finite == "score-nan":
@@ -252,12 +239,12 @@ class MROT(OutlierMixin, BaseEstimator):
         """Write the fitted model as a new directory of JSON, text and `.npy` files."""
         self._check_is_fitted()
         settings = {"method": self.method, "contamination": float(self.contamination)}
-        save_model(self.model_, Path(path), settings)
+        save_model(self.model_, Location(path), settings)
 
     @classmethod
     def load(cls, path: str | Path, *, n_jobs: int | None = None) -> Self:
         """Return the estimator saved at `path`; it scores, but holds no training efforts."""
-        model, settings = load_model(Path(path))
+        model, settings = load_model(Location(path))
         loaded = cls(config=model.config, n_jobs=n_jobs)
         loaded.method = settings.get("method", "none")
         loaded.contamination = settings.get("contamination", 0.0)

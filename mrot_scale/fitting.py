@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mrot_scale.config import Method, MethodConfig, ViewConfig
+from mrot_scale.config import Method, MethodConfig, NonFinite, ViewConfig
 from mrot_scale.errors import DataError
 from mrot_scale.method.anchors import AnchorSet, draw_anchor_batches, fit_anchor_set, route_matrix
 from mrot_scale.method.batches import BatchPlan, fitting_batch_rows, zone_count
@@ -29,6 +29,7 @@ from mrot_scale.method.views import View, ViewSpec, fit_view
 from mrot_scale.model.choose import train_score_model
 from mrot_scale.model.regressors import ScoreModel, out_of_fold
 from mrot_scale.progress import Report
+from mrot_scale.rows import column_medians, fill_non_finite
 from mrot_scale.scoring import FittedModel, FittedView, problem_of
 from mrot_scale.seeds import generator
 
@@ -67,6 +68,13 @@ class Setup:
     def is_whole_table(self) -> bool:
         return self.plan.batch_rows == self.plan.n_rows
 
+    @property
+    def measures_zones(self) -> bool:
+        """Whether the reach of zones is measured by reference, not made in each batch."""
+        config = self.config
+        fixed = config.k is not None or config.radius is not None or config.cost == "coulomb"
+        return not (fixed or config.zone == "batch" or self.is_whole_table)
+
     def count_steps(self, stage: str, n_steps: int) -> Callable[[], None]:
         """Return a function to call after each of the stage's steps."""
         steps = itertools.count(1)
@@ -98,6 +106,9 @@ class Standing:
     mean_logs: Floats
     """Mean log mini-batch effort."""
 
+    of_efforts: Calibration
+    """Rarity of mini-batch efforts."""
+
     target_rarity: Floats
     """From mini-batch efforts: what the score model learns."""
 
@@ -112,19 +123,19 @@ def fit_rows(
     rows: Floats,
     config: MethodConfig,
     *,
-    fill: Floats,
     feature_names: tuple[str, ...] | None = None,
+    origin: Floats | None = None,
     regressor: Any = None,
     threads: int = 1,
     progress: Report | None = None,
 ) -> Fit:
-    """Fit the method to finite rows.
+    """Fit the method to rows in memory.
 
-    `fill` replaces non-finite values when scoring, as it did in these rows; `regressor` is the
-    object behind `regressor: custom`.
+    `origin` is what the model shifts rows by before it rounds them as these were rounded;
+    `regressor` is the object behind `regressor: custom`.
     """
     labelled = sample_rows(len(rows), config.label_rows, config.seed)
-    sample = rows[labelled]
+    sample, fill, complete = usable_sample(rows[labelled], config.non_finite)
     setup = plan_fit(len(sample), config, threads, progress)
     points = [view_points(sample, view) for view in config.views]
     points = measure_neighbours(points, setup)
@@ -132,14 +143,29 @@ def fit_rows(
     anchors = anchor_stage(points, setup)
     routes = route_stage(points, anchors, setup)
     standings = [
-        calibrate_view(*parts, setup)
-        for parts in zip(points, efforts, anchors, routes, strict=True)
+        calibrate_view(p.view, *parts, setup)
+        for p, *parts in zip(points, efforts, anchors, routes, strict=True)
     ]
-    targets = target_shares(np.column_stack([s.target_rarity for s in standings]))
-    score_model, unseen = train_stage(sample, targets, setup, regressor)
-    model = assemble(sample, setup, fill, feature_names, standings, score_model, unseen)
+    targets = fit_targets(np.column_stack([s.target_rarity for s in standings]))
+    shares = targets.shares(np.column_stack([s.target_rarity for s in standings]))
+    score_model, unseen = train_stage(sample, shares, setup, regressor)
+    model = assemble(sample, config, fill, standings, score_model, unseen)
+    model = replace(model, feature_names=feature_names, origin=origin)
     recall = min(1.0 if p.radii is None else p.radii.recall for p in points)
-    return Fit(model, labelled, geometric_means(efforts, standings), recall)
+    return Fit(model, labelled[complete], geometric_means(efforts, standings), recall)
+
+
+def usable_sample(
+    sample: Floats, policy: NonFinite
+) -> tuple[Floats, Floats, NDArray[np.bool_]]:
+    """Return the rows to learn from, the value that fills each column, and which rows they are."""
+    fill, complete = column_medians(sample), np.isfinite(sample).all(axis=1)
+    if policy != "score-nan":
+        complete[:] = True
+    usable = fill_non_finite(sample[complete], fill)
+    if len(usable) < 2:
+        raise DataError(f"Only {len(usable)} of {len(sample)} rows are finite; give more.")
+    return usable, fill, complete
 
 
 def geometric_means(efforts: list[Floats], standings: list[Standing]) -> Floats:
@@ -178,23 +204,30 @@ def view_points(sample: Floats, config: ViewConfig) -> Points:
 
 def measure_neighbours(points: list[Points], setup: Setup) -> list[Points]:
     """Return the points with the reach of each row's zone, where it is measured by reference."""
-    config = setup.config
-    fixed = config.k is not None or config.radius is not None or config.cost == "coulomb"
-    if fixed or config.zone == "batch" or setup.is_whole_table:
+    if not setup.measures_zones:
         return points
-    n_rows, batch_rows = setup.plan.n_rows, setup.plan.batch_rows
-    order = generator(config.seed, "reference").permutation(n_rows)
-    reference = np.sort(order[: config.reference_rows])
-    alpha = zone_count(batch_rows, config.alpha, None) / batch_rows
     done = setup.count_steps("neighbours", len(points))
     measured = []
     for p in points:
-        index = ReferenceIndex(p.rows[reference], reference)
-        measured.append(
-            replace(p, radii=index.radii(p.rows, np.arange(n_rows), alpha, threads=setup.threads))
-        )
+        ids = np.arange(setup.plan.n_rows)
+        radii = zone_radii(reference_index(p.rows, setup), p.rows, ids, setup)
+        measured.append(replace(p, radii=radii))
         done()
     return measured
+
+
+def reference_index(rows: Floats, setup: Setup) -> ReferenceIndex:
+    """Return the index of the reference rows drawn from the sample's points."""
+    order = generator(setup.config.seed, "reference").permutation(setup.plan.n_rows)
+    reference = np.sort(order[: setup.config.reference_rows])
+    return ReferenceIndex(rows[reference], reference)
+
+
+def zone_radii(index: ReferenceIndex, rows: Floats, ids: Ids, setup: Setup) -> Radii:
+    """Return the reach of the zones of some rows; `ids` are their numbers in the sample."""
+    batch_rows = setup.plan.batch_rows
+    alpha = zone_count(batch_rows, setup.config.alpha, None) / batch_rows
+    return index.radii(rows, ids, alpha, threads=setup.threads)
 
 
 def batch_stage(points: list[Points], setup: Setup) -> list[Floats]:
@@ -216,17 +249,23 @@ def batch_stage(points: list[Points], setup: Setup) -> list[Floats]:
 
 def anchor_stage(points: list[Points], setup: Setup) -> list[tuple[AnchorSet, ...]]:
     """Return for each view its solved anchor sets; all views share the anchor rows."""
+    return [view_anchors(p, setup) for p in points]
+
+
+def view_anchors(points: Points, setup: Setup) -> tuple[AnchorSet, ...]:
+    """Return the anchor sets of one view, solved."""
     plan = setup.plan
     drawn = draw_anchor_batches(plan.n_rows, plan.batch_rows, plan.repeats, plan.seed)
-    return [
-        tuple(
-            fit_anchor_set(
-                p.rows[b.rows], b.rows, setup.problem, f"{p.name}anchor set {i}", p.radii_of(b.rows)
-            )
-            for i, b in enumerate(drawn)
+    return tuple(
+        fit_anchor_set(
+            points.rows[b.rows],
+            b.rows,
+            setup.problem,
+            f"{points.name}anchor set {i}",
+            points.radii_of(b.rows),
         )
-        for p in points
-    ]
+        for i, b in enumerate(drawn)
+    )
 
 
 def route_stage(
@@ -241,34 +280,56 @@ def route_stage(
 
 
 def calibrate_view(
-    points: Points, efforts: Floats, anchors: tuple[AnchorSet, ...], routes: Floats, setup: Setup
+    view: View, efforts: Floats, anchors: tuple[AnchorSet, ...], routes: Floats, setup: Setup
 ) -> Standing:
     """Return the view ready for scoring, and the rarity of the sample's rows in it."""
     sign, floor = setup.problem.effort_sign, effort_floor(efforts)
     mean_logs = mean_log_efforts(efforts, floor)
     unseen = sign * mean_log_efforts(unseen_routes(routes, anchors, mean_logs), floor)
-    fitted = FittedView(points.view, anchors, floor, _log_calibration(unseen))
+    fitted = FittedView(view, anchors, floor, _log_calibration(unseen))
+    values = effort_values(efforts, floor, setup)
     if setup.config.calibration == "raw-effort":
-        raw = sign * efforts.mean(axis=1)
-        target_rarity = calibrate_values(raw, smoothing=1.0).neg_log_survival(raw)
+        of_efforts = calibrate_values(values, smoothing=1.0)
     else:
-        target_rarity = _log_calibration(sign * mean_logs).neg_log_survival(sign * mean_logs)
+        of_efforts = _log_calibration(values)
     return Standing(
         fitted,
         mean_logs,
-        target_rarity,
+        of_efforts,
+        of_efforts.neg_log_survival(values),
         seen_rarity=fitted.rarity(routes, setup.problem),
         unseen_rarity=fitted.calibration.neg_log_survival(unseen),
     )
 
 
-def target_shares(rarity: Floats) -> Floats:
-    """Return what the score model learns: the share of rows less anomalous, in (0, 1)."""
-    if rarity.shape[1] == 1:  # one view is its own ranking
-        return np.asarray(-np.expm1(-rarity[:, 0]))
-    combined = combine_views(rarity)
-    calibration = calibrate_values(combined, smoothing=1.0)
-    return np.asarray(-np.expm1(-calibration.neg_log_survival(combined)))
+def effort_values(efforts: Floats, floor: float, setup: Setup) -> Floats:
+    """Return what is calibrated of the rows' mini-batch efforts, higher = more anomalous."""
+    sign = setup.problem.effort_sign
+    if setup.config.calibration == "raw-effort":
+        return np.asarray(sign * efforts.mean(axis=1))
+    return np.asarray(sign * mean_log_efforts(efforts, floor))
+
+
+@dataclass(frozen=True)
+class Targets:
+    """The map from a row's rarities to what the score model learns."""
+
+    calibration: Calibration | None
+    """Of the combined rarity; None for one view, which is its own ranking."""
+
+    def shares(self, rarity: Floats) -> Floats:
+        """Return the share of rows less anomalous, in (0, 1), for rarities (n, views)."""
+        if self.calibration is None:
+            return np.asarray(-np.expm1(-rarity[:, 0]))
+        combined = self.calibration.neg_log_survival(combine_views(rarity))
+        return np.asarray(-np.expm1(-combined))
+
+
+def fit_targets(rarity: Floats) -> Targets:
+    """Return the targets fitted to the sample's rarities in each view."""
+    if rarity.shape[1] == 1:
+        return Targets(None)
+    return Targets(calibrate_values(combine_views(rarity), smoothing=1.0))
 
 
 def unseen_routes(routes: Floats, anchors: tuple[AnchorSet, ...], mean_logs: Floats) -> Floats:
@@ -305,9 +366,8 @@ def train_stage(
 
 def assemble(
     sample: Floats,
-    setup: Setup,
+    config: MethodConfig,
     fill: Floats,
-    feature_names: tuple[str, ...] | None,
     standings: list[Standing],
     score_model: ScoreModel,
     unseen: Floats,
@@ -324,8 +384,8 @@ def assemble(
         "effort": thinned(last["effort"].score(seen_effort)),
     }
     return FittedModel(
-        setup.config,
-        feature_names,
+        config,
+        None,
         fill,
         views=tuple(s.fitted for s in standings),
         score_model=score_model,

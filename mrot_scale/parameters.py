@@ -8,6 +8,7 @@ from sklearn.base import BaseEstimator, is_regressor
 from sklearn.utils import check_random_state
 
 from mrot_scale.config import (
+    ZONE_SETTINGS,
     MethodConfig,
     ViewConfig,
     method_config,
@@ -31,8 +32,6 @@ _PLAIN_SETTINGS = (
 )
 """Parameters that are settings of the method under the same name."""
 
-_ZONE_SETTINGS = {"alpha", "k", "radius"}
-
 
 def config_from_parameters(parameters: Mapping[str, Any]) -> MethodConfig:
     """Return the settings that the estimator's parameters ask for."""
@@ -42,8 +41,8 @@ def config_from_parameters(parameters: Mapping[str, Any]) -> MethodConfig:
     settings["seed"] = _seed(parameters["random_state"])
     by_hand = _changed(settings)
     base = _base_settings(parameters["preset"], parameters["config"])
-    if by_hand.keys() & _ZONE_SETTINGS:  # one zone replaces the other, however given
-        base = {name: value for name, value in base.items() if name not in _ZONE_SETTINGS}
+    if by_hand.keys() & ZONE_SETTINGS:  # one zone replaces the other, however given
+        base = {name: value for name, value in base.items() if name not in ZONE_SETTINGS}
     forced = {"row_limit": None} if parameters["force"] else {}
     return method_config(**(base | by_hand | forced))
 
@@ -56,7 +55,7 @@ def _base_settings(preset: Any, config: Any) -> dict[str, Any]:
             raise ConfigError(
                 f"config must be a MethodConfig, as load_config gives it, got {config!r}."
             )
-        return dict(config)
+        return {name: getattr(config, name) for name in MethodConfig.model_fields}
     if preset not in (None, "paper"):
         raise ConfigError(f"preset must be None or 'paper', got {preset!r}.")
     return {} if preset is None else paper_settings()

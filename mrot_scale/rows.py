@@ -7,11 +7,12 @@ from numpy.typing import NDArray
 
 from mrot_scale.config import NonFinite
 from mrot_scale.errors import DataError, ModelMismatchError, MrotError
+from mrot_scale.precision import LARGEST_STORED
 
 Floats = NDArray[np.float64]
 
-LARGEST_VALUE = 1e150
-"""Values beyond this have no finite squared distance."""
+LARGEST_VALUE = LARGEST_STORED / 2
+"""Values beyond this have no room in float32 once shifted by their column's origin."""
 
 
 def check_values(rows: Floats, names: tuple[str, ...] | None, policy: NonFinite) -> None:
@@ -22,7 +23,7 @@ def check_values(rows: Floats, names: tuple[str, ...] | None, policy: NonFinite)
         row, column = np.argwhere(huge)[0]
         raise DataError(
             f"Value {rows[row, column]:g} in row {row}, {column_name(names, column)}, is too large "
-            f"for squared distances (limit {LARGEST_VALUE:g}). Rescale the column."
+            f"(limit {LARGEST_VALUE:g}). Rescale the column."
         )
     bad = ~np.isfinite(rows)
     if policy == "reject" and bad.any():

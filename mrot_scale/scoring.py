@@ -7,13 +7,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mrot_scale.config import Method, MethodConfig
+from mrot_scale.config import Method, MethodConfig, NonFinite
 from mrot_scale.method.anchors import AnchorSet, route_matrix
 from mrot_scale.method.calibrate import Calibration
 from mrot_scale.method.combine import combine_views
 from mrot_scale.method.efforts import Problem, mean_log_efforts
 from mrot_scale.method.views import View
 from mrot_scale.model.regressors import ScoreModel
+from mrot_scale.precision import from_stored, to_stored
+from mrot_scale.rows import fill_non_finite
+from mrot_scale.storing.schema import Schema
 
 Floats = NDArray[np.float64]
 
@@ -57,9 +60,19 @@ class FittedModel:
     training_scores: dict[Method, NDArray[np.float32]]
     """For each method, scores of the training rows, ascending and thinned: what thresholds need."""
 
+    origin: Floats | None = None
+    """What columns are shifted by before rounding to float32; None leaves rows as they are."""
+
+    schema: Schema | None = None
+    """Columns as a store has them; None for models of rows in memory."""
+
     @property
     def n_features(self) -> int:
         return len(self.fill)
+
+    def rounded(self, rows: Floats) -> Floats:
+        """Return rows in memory as they would come out of a store."""
+        return rows if self.origin is None else from_stored(to_stored(rows, self.origin), self.origin)
 
     def raw_values(self, rows: Floats, method: Method, threads: int = 1) -> Floats:
         """Return the uncalibrated value of finite rows: higher is more anomalous."""
@@ -72,6 +85,18 @@ class FittedModel:
     def score(self, rows: Floats, method: Method, threads: int = 1) -> NDArray[np.float32]:
         """Return the score of finite rows: the share of such rows that are less anomalous."""
         return self.last[method].score(self.raw_values(rows, method, threads))
+
+    def score_by_policy(
+        self, rows: Floats, method: Method, threads: int = 1, policy: NonFinite | None = None
+    ) -> NDArray[np.float32]:
+        """Return the score of rows that may miss values, which are filled or leave no score."""
+        if (policy or self.config.non_finite) == "impute":
+            rows = fill_non_finite(rows, self.fill)
+        finite = np.isfinite(rows).all(axis=1)
+        scores = np.full(len(rows), np.nan, dtype=np.float32)
+        if finite.any():
+            scores[finite] = self.score(rows[finite], method, threads)
+        return scores
 
     def threshold(self, method: Method, contamination: float) -> float:
         """Return the score that the share `contamination` of the training rows exceed."""

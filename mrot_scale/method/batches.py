@@ -38,6 +38,8 @@ class BatchPlan:
     batch_rows: int
     repeats: int
     seed: int
+    part: int = 0
+    """Which part of a larger table these rows are: parts are drawn independently."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.batch_rows <= self.n_rows:
@@ -53,7 +55,8 @@ class BatchPlan:
 
     def repeat_batches(self, repeat: int) -> Iterator[Batch]:
         """Yield the batches of one repeat, in order."""
-        rng = generator(self.seed, "batches", repeat)
+        counters = (repeat, self.part) if self.part else (repeat,)
+        rng = generator(self.seed, "batches", *counters)
         order = rng.permutation(self.n_rows)
         for number, start in enumerate(range(0, self.n_rows, self.batch_rows)):
             own = order[start : start + self.batch_rows]

@@ -60,7 +60,7 @@ class ReferenceIndex:
                 f"A zone of {n_inside} reference rows needs a reference of at least "
                 f"{n_inside + 2} rows, got {len(self._ids)}."
             )
-        recall = 1.0 if self._exact else self._reach_recall_goal(rows, n_inside + 2)
+        recall = 1.0 if self._exact else self._reach_recall_goal(n_inside + 2)
 
         def block_radii(start: int) -> Floats:
             block = slice(start, start + _QUERY_BLOCK)
@@ -85,9 +85,9 @@ class ReferenceIndex:
         D = squared_distances(rows, self._rows)
         return np.argsort(D, axis=1, kind="stable")[:, :count]
 
-    def _reach_recall_goal(self, rows: Floats, count: int) -> float:
-        """Visit more cells until the goal is met on an even sample of rows; return the recall."""
-        probe = rows[:: max(1, len(rows) // _RECALL_ROWS)][:_RECALL_ROWS]
+    def _reach_recall_goal(self, count: int) -> float:
+        """Visit more cells until the goal is met on an even sample of them; return the recall."""
+        probe = self._rows[:: max(1, len(self._rows) // _RECALL_ROWS)][:_RECALL_ROWS]
         truth = self._search_all(probe, count)
         self._index.nprobe = _FIRST_CELLS
         while True:

@@ -29,7 +29,7 @@ def train_score_model(
     kind: str = config.regressor
     if kind == "auto":
         kind = best_by_validation(rows, targets, config, threads)
-    fit = _fit_of(kind, config.seed, regressor)
+    fit = fit_of(kind, config.seed, regressor)
     return fit, fit(rows, targets)
 
 
@@ -37,7 +37,7 @@ def best_by_validation(rows: Floats, targets: Floats, config: MethodConfig, thre
     """Return the kind with the smallest squared error on unseen rows, the first of equals."""
     errors = {}
     for kind in CANDIDATES:
-        fit = _fit_of(kind, config.seed, None)
+        fit = fit_of(kind, config.seed, None)
         unseen = out_of_fold(
             fit, rows, targets, folds=config.folds, seed=config.seed, threads=threads
         )
@@ -47,7 +47,8 @@ def best_by_validation(rows: Floats, targets: Floats, config: MethodConfig, thre
     return min(errors, key=lambda kind: errors[kind])
 
 
-def _fit_of(kind: str, seed: int, regressor: Any) -> Fit:
+def fit_of(kind: str, seed: int, regressor: Any) -> Fit:
+    """Return the function that fits a kind of score model."""
     if kind == "lightgbm":
         return partial(train_lightgbm, seed=seed)
     if kind == "custom":

@@ -4,29 +4,21 @@ Nothing in it can run code, and nothing in it is parsed before its size and sha2
 list. The list guards against accidents; whoever can write the directory can also rewrite the list.
 """
 
-import hashlib
 import io
 import json
-import os
 import re
-import shutil
-from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mrot_scale.errors import (
-    DamagedModelError,
-    MissingInputError,
-    ModelMismatchError,
-    OutputError,
-)
+from mrot_scale.errors import DamagedDataError, DamagedModelError, MissingInputError, OutputError
+from mrot_scale.storing.location import Location
+from mrot_scale.storing.manifest import MANIFEST, Entry, Manifest, read_manifest
 
 FORMAT = "mrot-scale-model"
 FORMAT_VERSION = 1
-MANIFEST = "MANIFEST.json"
 
 _FILE_NAME = re.compile(r"[a-z0-9]+([.-][a-z0-9]+)*\.(npy|json|txt)")
 _MANIFEST_BYTES = 2**20
@@ -39,6 +31,13 @@ class ModelFiles:
 
     def __init__(self) -> None:
         self._content: dict[str, bytes] = {}
+
+    @classmethod
+    def of(cls, content: dict[str, bytes]) -> "ModelFiles":
+        """Return files that were written one by one."""
+        files = cls()
+        files._content = dict(content)
+        return files
 
     def put_array(self, name: str, array: NDArray[Any]) -> None:
         buffer = io.BytesIO()
@@ -78,87 +77,84 @@ class ModelFiles:
             raise DamagedModelError(f"{name} is missing from the model. {_REMEDY}")
         return self._content[name]
 
-    def write(self, path: Path) -> None:
+    def __contains__(self, name: str) -> bool:
+        return name in self._content
+
+    @property
+    def content(self) -> dict[str, bytes]:
+        """The bytes of each file."""
+        return dict(self._content)
+
+    def write(self, folder: Location) -> None:
         """Write all parts and the list of them; the directory appears whole or not at all."""
-        if path.exists() or path.is_symlink():
-            raise OutputError(f"{path} exists already. Choose another path or remove it.")
-        staging = path.with_name(f".{path.name}.{uuid4().hex}.tmp")
+        if folder.exists():
+            raise OutputError(f"{folder} exists already. Choose another path or remove it.")
+        if not folder.is_local:
+            self._write_below(folder)
+            return
+        staging = folder.sibling(f".{folder.name}.{uuid4().hex}.tmp")
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            staging.mkdir()
-            for name, content in {**self._content, MANIFEST: self._manifest()}.items():
-                _write_durably(staging / name, content)
-            staging.rename(path)
+            self._write_below(staging)
+            staging.path.rename(folder.path)
         except OSError as error:
-            shutil.rmtree(staging, ignore_errors=True)
-            raise OutputError(f"Cannot write the model to {path}: {error.strerror}.") from error
+            staging.remove()
+            raise OutputError(f"Cannot write the model to {folder}: {_reason(error)}.") from error
+
+    def _write_below(self, folder: Location) -> None:
+        for name, content in self._content.items():
+            (folder / name).write(content)
+        (folder / MANIFEST).write(self._manifest())
 
     def _manifest(self) -> bytes:
-        listed = {name: _entry(content) for name, content in sorted(self._content.items())}
-        manifest = {"format": FORMAT, "format_version": FORMAT_VERSION, "files": listed}
-        return (json.dumps(manifest, indent=1, sort_keys=True) + "\n").encode()
+        entries = {name: Entry.of(content) for name, content in self._content.items()}
+        return Manifest(FORMAT, FORMAT_VERSION, entries).to_bytes()
 
     @classmethod
-    def read(cls, path: Path) -> "ModelFiles":
+    def read(cls, folder: Location) -> "ModelFiles":
         """Return the parts of a directory whose every file agrees with its list."""
-        if not path.exists():
-            raise MissingInputError(f"No model at {path}.")
-        listed = _checked_manifest(path)
-        extra = sorted({p.name for p in path.iterdir()} - set(listed) - {MANIFEST})
+        if not folder.exists():
+            raise MissingInputError(f"No model at {folder}.")
+        listed = _checked_manifest(folder)
+        extra = sorted(set(folder.names()) - set(listed) - {MANIFEST})
         if extra:
-            raise DamagedModelError(f"{path} holds {extra[0]!r}, which is not part of the model.")
-        files = cls()
-        files._content = {name: _checked_file(path, name, listed[name]) for name in listed}
-        return files
+            raise DamagedModelError(f"{folder} holds {extra[0]!r}, which is not part of the model.")
+        return cls.of({name: _checked_file(folder / name, listed[name]) for name in listed})
 
 
-def _entry(content: bytes) -> dict[str, Any]:
-    return {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
-
-
-def _write_durably(path: Path, content: bytes) -> None:
-    with path.open("xb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def _checked_manifest(path: Path) -> dict[str, dict[str, Any]]:
+def _checked_manifest(folder: Location) -> dict[str, Entry]:
     """Return the listed files, or the reason why this is not a model this version can read."""
-    manifest_path = path / MANIFEST
-    if not manifest_path.is_file():
-        raise DamagedModelError(f"{path} is not a model directory: it has no {MANIFEST}.")
+    place = folder / MANIFEST
+    if not folder.is_folder() or not place.exists():
+        raise DamagedModelError(f"{folder} is not a model directory: it has no {MANIFEST}.")
+    _check_plain_file(place, _MANIFEST_BYTES)
     try:
-        manifest = json.loads(_read_bounded(manifest_path, _MANIFEST_BYTES))
-        is_ours = manifest["format"] == FORMAT
-        version, listed = manifest["format_version"], manifest["files"]
-    except (ValueError, KeyError, TypeError, RecursionError):
-        raise DamagedModelError(f"{manifest_path} is damaged or foreign. {_REMEDY}") from None
-    if not is_ours or not isinstance(listed, dict):
-        raise DamagedModelError(f"{manifest_path} does not list a {FORMAT}. {_REMEDY}")
-    if version != FORMAT_VERSION:
-        raise ModelMismatchError(
-            f"{path} has model format {version!r}, this version of mrot-scale reads "
-            f"{FORMAT_VERSION}. Install the version that wrote it, or fit again."
-        )
+        listed = read_manifest(folder, FORMAT, FORMAT_VERSION, "model").files
+    except DamagedDataError as error:
+        raise DamagedModelError(f"{error} {_REMEDY}") from None
     for name in listed:
         if not _FILE_NAME.fullmatch(name):
-            raise DamagedModelError(f"{manifest_path} lists {name!r}, which no model contains.")
+            raise DamagedModelError(f"{place} lists {name!r}, which no model contains.")
     return listed
 
 
-def _checked_file(path: Path, name: str, entry: Any) -> bytes:
-    content = _read_bounded(path / name, _FILE_BYTES)
-    if entry != _entry(content):
+def _checked_file(place: Location, entry: Entry) -> bytes:
+    _check_plain_file(place, _FILE_BYTES)
+    content = place.read()
+    if entry != Entry.of(content):
         raise DamagedModelError(
-            f"{path / name} is not the file that was saved (size or sha256 differs). {_REMEDY}"
+            f"{place} is not the file that was saved (size or sha256 differs). {_REMEDY}"
         )
     return content
 
 
-def _read_bounded(path: Path, limit: int) -> bytes:
-    if path.is_symlink() or not path.is_file():
-        raise DamagedModelError(f"{path} is missing or not a plain file. {_REMEDY}")
-    if path.stat().st_size > limit:
-        raise DamagedModelError(f"{path} is larger than any model file ({limit:,} bytes).")
-    return path.read_bytes()
+def _check_plain_file(place: Location, limit: int) -> None:
+    if place.is_local and (place.path.is_symlink() or not place.path.is_file()):
+        raise DamagedModelError(f"{place} is missing or not a plain file. {_REMEDY}")
+    if not place.exists():
+        raise DamagedModelError(f"{place} is missing or not a plain file. {_REMEDY}")
+    if place.size() > limit:
+        raise DamagedModelError(f"{place} is larger than any model file ({limit:,} bytes).")
+
+
+def _reason(error: OSError) -> str:
+    return error.strerror or str(error)

@@ -4,6 +4,7 @@ LightGBM accepts NaN targets in silence and ends the process on a damaged model 
 checked here before training and texts by `booster_text` before parsing.
 """
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -66,11 +67,38 @@ class LightgbmModel:
 
 def train_lightgbm(rows: Floats, targets: Floats, *, seed: int) -> LightgbmModel:
     """Return the trees that learn the targets from the rows; same input, same bytes."""
+    return _train(rows, targets, seed)
+
+
+def train_lightgbm_parts(
+    loaders: Sequence[Callable[[], Floats]], targets: Floats, *, seed: int
+) -> LightgbmModel:
+    """Return the trees that learn from rows too many for memory, loaded part by part."""
+    return _train([_PartRows(load) for load in loaders], targets, seed)
+
+
+def _train(rows: Any, targets: Floats, seed: int) -> LightgbmModel:
     if not (np.isfinite(targets).all() and targets.min() >= 0 and targets.max() <= 1):
         raise DataError("Targets of the score model must be finite and in [0, 1].")
     settings = {**_SETTINGS, "seed": seed % 2**31}
     data = lightgbm.Dataset(rows, targets, params={"verbosity": -1}, free_raw_data=True)
     return LightgbmModel(lightgbm.train(settings, data, num_boost_round=N_TREES))
+
+
+class _PartRows(lightgbm.Sequence):  # type: ignore[misc]
+    """Rows of one part as LightGBM asks for them: one by one for its bins, then by ranges."""
+
+    batch_size = 65_536
+
+    def __init__(self, load: Callable[[], Floats]) -> None:
+        self._load, self._n_rows = load, len(load())
+
+    def __getitem__(self, index: Any) -> Floats:
+        # The loader keeps what it read last: asking for single rows reads nothing again.
+        return np.asarray(self._load()[index])
+
+    def __len__(self) -> int:
+        return self._n_rows
 
 
 def parse_lightgbm(text: str, n_features: int) -> LightgbmModel:

@@ -1,7 +1,7 @@
 """A fitted model to files and back, part by part."""
 
+from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,13 +18,22 @@ from mrot_scale.model.directory import ModelFiles
 from mrot_scale.model.lightgbm_model import LightgbmModel, parse_lightgbm
 from mrot_scale.model.regressors import ScoreModel, SklearnModel, sklearn_regressor
 from mrot_scale.scoring import FittedModel, FittedView
+from mrot_scale.storing.location import Location
+from mrot_scale.storing.schema import Column, Schema
 
 METHODS: tuple[Method, ...] = ("model", "effort")
 _LIBRARIES = ("numpy", "scipy", "scikit-learn", "POT", "faiss-cpu", "lightgbm")
 
 
-def save_model(model: FittedModel, path: Path, extra: dict[str, Any] | None = None) -> None:
+def save_model(
+    model: FittedModel, place: Location, extra: dict[str, Any] | None = None
+) -> None:
     """Write the model as a new directory; `extra` is kept for the caller."""
+    model_files(model, extra).write(place)
+
+
+def model_files(model: FittedModel, extra: dict[str, Any] | None = None) -> ModelFiles:
+    """Return the model as the files of its directory."""
     files = ModelFiles()
     files.put_json(
         "model.json",
@@ -37,24 +46,56 @@ def save_model(model: FittedModel, path: Path, extra: dict[str, Any] | None = No
         },
     )
     files.put_array("fill", model.fill)
+    if model.origin is not None:
+        files.put_array("origin", model.origin)
+    if model.schema is not None:
+        files.put_json("schema.json", model.schema.to_json())
     for number, view in enumerate(model.views):
         _put_view(files, f"view{number}", view)
     for method in METHODS:
         _put_calibration(files, f"last.{method}", model.last[method])
         files.put_array(f"training-scores.{method}", model.training_scores[method])
     _put_score_model(files, model.score_model)
-    files.write(path)
+    return files
 
 
-def load_model(path: Path) -> tuple[FittedModel, dict[str, Any]]:
+def load_model(place: Location) -> tuple[FittedModel, dict[str, Any]]:
     """Return the model of a directory and the caller's extra, after checking every part."""
-    files = ModelFiles.read(path)
+    files = ModelFiles.read(place)
     try:
-        return _model_from(files)
+        return model_of(files)
     except (KeyError, TypeError, ValueError, ValidationError, RecursionError) as error:
         if isinstance(error, DamagedModelError):
             raise
-        raise DamagedModelError(f"{path}: parts do not fit together ({error}).") from error
+        raise DamagedModelError(f"{place}: parts do not fit together ({error}).") from error
+
+
+def load_schema(place: Location) -> Schema:
+    """Return the columns a model expects, without loading the model."""
+    files = ModelFiles.read(place)
+    fill = files.array("fill", np.float64, 1)
+    found = _schema(files, len(fill))
+    if found is not None:
+        return found
+    names = files.json("model.json")["feature_names"]
+    return numeric_schema(names, len(fill), _origin(files, len(fill)))
+
+
+def numeric_schema(
+    names: Sequence[str] | None, n_features: int, origin: NDArray[np.float64] | None
+) -> Schema:
+    """Return the schema of a model of numbers in memory."""
+    found = names or [f"c{i}" for i in range(n_features)]
+    shifts = np.zeros(n_features) if origin is None else origin
+    columns = tuple(Column(str(name), "number") for name in found)
+    return Schema(columns, tuple(float(v) for v in shifts), 0, "row")
+
+
+def model_schema(model: FittedModel) -> Schema:
+    """Return the columns a model expects of a store."""
+    if model.schema is not None:
+        return model.schema
+    return numeric_schema(model.feature_names, model.n_features, model.origin)
 
 
 def library_versions() -> dict[str, str]:
@@ -69,7 +110,8 @@ def _version_of(distribution: str) -> str:
         return "unknown"
 
 
-def _model_from(files: ModelFiles) -> tuple[FittedModel, dict[str, Any]]:
+def model_of(files: ModelFiles) -> tuple[FittedModel, dict[str, Any]]:
+    """Return the model that files make, and the caller's extra."""
     header = files.json("model.json")
     config = MethodConfig.model_validate(header["config"])
     fill = files.array("fill", np.float64, 1)
@@ -84,11 +126,31 @@ def _model_from(files: ModelFiles) -> tuple[FittedModel, dict[str, Any]]:
             _view(files, f"view{number}", view, len(fill))
             for number, view in enumerate(config.views)
         ),
-        score_model=_score_model(files, header["score_model"], config, len(fill)),
+        score_model=score_model_from(files, header["score_model"], config, len(fill)),
         last={m: _calibration(files, f"last.{m}") for m in METHODS},
         training_scores={m: _training_scores(files, m) for m in METHODS},
+        origin=_origin(files, len(fill)),
+        schema=_schema(files, len(fill)),
     )
     return model, dict(header["extra"])
+
+
+def _origin(files: ModelFiles, n_features: int) -> NDArray[np.float64] | None:
+    if "origin.npy" not in files:
+        return None
+    origin = files.array("origin", np.float64, 1)
+    if len(origin) != n_features:
+        raise DamagedModelError(f"origin.npy has {len(origin)} columns, not {n_features}.")
+    return origin
+
+
+def _schema(files: ModelFiles, n_features: int) -> Schema | None:
+    if "schema.json" not in files:
+        return None
+    schema = Schema.from_json(files.json("schema.json"), "schema.json")
+    if len(schema.features) != n_features:
+        raise DamagedModelError(f"schema.json does not describe the {n_features} columns.")
+    return schema
 
 
 def _training_scores(files: ModelFiles, method: Method) -> NDArray[np.float32]:
@@ -174,7 +236,17 @@ def _put_score_model(files: ModelFiles, model: ScoreModel) -> None:
         )
 
 
-def _score_model(files: ModelFiles, kind: str, config: MethodConfig, n_features: int) -> ScoreModel:
+def score_model_files(model: ScoreModel) -> ModelFiles:
+    """Return a score model alone, as files."""
+    files = ModelFiles()
+    _put_score_model(files, model)
+    return files
+
+
+def score_model_from(
+    files: ModelFiles, kind: str, config: MethodConfig, n_features: int
+) -> ScoreModel:
+    """Return the score model that files hold."""
     if kind == "lightgbm":
         return parse_lightgbm(files.text("booster.txt"), n_features)
     rows = files.array("training-rows", np.float64, 2)

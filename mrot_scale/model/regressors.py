@@ -58,17 +58,49 @@ def sklearn_regressor(kind: str, n_rows: int, seed: int) -> Any:
 Fit = Callable[[Floats, Floats], ScoreModel]
 
 
+Labelled = tuple[Floats, Floats]
+"""Rows and their targets."""
+
+
 def out_of_fold(
     fit: Fit, rows: Floats, targets: Floats, *, folds: int, seed: int, threads: int = 1
 ) -> Floats:
     """Return for each row the prediction of a model that did not see it."""
-    splits = KFold(min(folds, len(rows)), shuffle=True, random_state=seed % 2**32)
-    predictions = np.empty(len(rows))
 
-    def predict_fold(split: tuple[Ids, Ids]) -> None:
-        seen, unseen = split
-        predictions[unseen] = fit(rows[seen], targets[seen]).predict(rows[unseen])
+    def predict(fold: int) -> Floats:
+        return predict_fold(fit, (rows, targets), None, folds=folds, seed=seed, fold=fold)
 
     with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(predict_fold, splits.split(rows)))
+        found = list(pool.map(predict, range(n_folds(len(rows), folds))))
+    return fold_predictions(found, len(rows), folds=folds, seed=seed)
+
+
+def n_folds(n_rows: int, folds: int) -> int:
+    """Return how many folds there are: no more than rows."""
+    return min(folds, n_rows)
+
+
+def predict_fold(
+    fit: Fit, labelled: Labelled, extra: Labelled | None, *, folds: int, seed: int, fold: int
+) -> Floats:
+    """Return what a model taught with all other folds, and extra rows, predicts for one fold."""
+    rows, targets = labelled
+    seen, unseen = _splits(len(rows), folds, seed)[fold]
+    taught_rows, taught = rows[seen], targets[seen]
+    if extra is not None:
+        taught_rows = np.concatenate([taught_rows, extra[0]])
+        taught = np.concatenate([taught, extra[1]])
+    return fit(taught_rows, taught).predict(rows[unseen])
+
+
+def fold_predictions(found: list[Floats], n_rows: int, *, folds: int, seed: int) -> Floats:
+    """Return the predictions of all folds, put back by row."""
+    predictions = np.empty(n_rows)
+    for (_, unseen), values in zip(_splits(n_rows, folds, seed), found, strict=True):
+        predictions[unseen] = values
     return predictions
+
+
+def _splits(n_rows: int, folds: int, seed: int) -> list[tuple[Ids, Ids]]:
+    splits = KFold(n_folds(n_rows, folds), shuffle=True, random_state=seed % 2**32)
+    return list(splits.split(np.zeros((n_rows, 1))))

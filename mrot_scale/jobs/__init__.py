@@ -1,0 +1,1 @@
+"""Ingest, fit and score as users know them: each a list of stages in order."""

@@ -1,0 +1,54 @@
+"""Fitted parts to arrays of a record and back."""
+
+import numpy as np
+
+from mrot_scale.config import ViewConfig
+from mrot_scale.method.anchors import AnchorSet
+from mrot_scale.method.calibrate import Calibration
+from mrot_scale.method.views import View, ViewSpec
+from mrot_scale.running.commit import Attempt
+from mrot_scale.running.tasks import Work
+
+_VIEW_ARRAYS = ("center", "scale", "squash", "mean", "components")
+
+
+def put_view(attempt: Attempt, view: View) -> None:
+    """Write a fitted view."""
+    for name in _VIEW_ARRAYS:
+        attempt.put_array(name, getattr(view, name))
+
+
+def view_from(work: Work, record: object, config: ViewConfig) -> View:
+    """Return the view a record holds."""
+    spec = ViewSpec(config.scaling, config.columns, config.whiten)
+    return View(spec, **{name: work.array(record, name) for name in _VIEW_ARRAYS})
+
+
+def put_anchors(attempt: Attempt, anchors: tuple[AnchorSet, ...]) -> None:
+    """Write the anchor sets of one view."""
+    attempt.put_array("anchor-rows", np.stack([a.rows for a in anchors]))
+    attempt.put_array("anchor-v", np.stack([a.v for a in anchors]))
+    attempt.put_array("anchor-ids", np.stack([a.ids for a in anchors]))
+    attempt.put_array("anchor-eps", np.array([a.eps for a in anchors]))
+
+
+def anchors_from(work: Work, record: object) -> tuple[AnchorSet, ...]:
+    """Return the anchor sets a record holds."""
+    names = ("anchor-rows", "anchor-v", "anchor-ids", "anchor-eps")
+    arrays = [work.array(record, name) for name in names]
+    return tuple(
+        AnchorSet(rows, v, ids, float(eps)) for rows, v, ids, eps in zip(*arrays, strict=True)
+    )
+
+
+def put_calibration(attempt: Attempt, name: str, calibration: Calibration) -> None:
+    """Write a calibration under a name."""
+    attempt.put_array(f"{name}-knots", calibration.knots)
+    attempt.put_array(f"{name}-rarity", calibration.rarity)
+    attempt.put_array(f"{name}-tail", np.array([calibration.tail_scale]))
+
+
+def calibration_from(work: Work, record: object, name: str) -> Calibration:
+    """Return the calibration a record holds under a name."""
+    knots, rarity, tail = (work.array(record, f"{name}-{p}") for p in ("knots", "rarity", "tail"))
+    return Calibration(knots, rarity, float(tail[0]))

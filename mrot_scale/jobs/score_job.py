@@ -1,0 +1,263 @@
+"""Score: a model and a store become a score for every row."""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from mrot_scale.config import Config, Method
+from mrot_scale.encoding import check_fits
+from mrot_scale.errors import ConfigError
+from mrot_scale.jobs.door import check_missing
+from mrot_scale.jobs.ingest_job import ingest
+from mrot_scale.jobs.opening import (
+    AnyConfig,
+    fingerprint,
+    opened_runner,
+    run_location,
+    settled,
+    store_of,
+)
+from mrot_scale.jobs.score_tasks import ScoreOptions
+from mrot_scale.model.lightgbm_model import LightgbmModel
+from mrot_scale.model.persist import load_model, model_schema
+from mrot_scale.progress import Report
+from mrot_scale.running.commit import Record, RunFolder, task_key
+from mrot_scale.running.publish import (
+    Folder,
+    check_generation,
+    is_finished,
+    publish_generation,
+    resolve,
+)
+from mrot_scale.running.runner import Runner
+from mrot_scale.running.tasks import Task
+from mrot_scale.scoring import FittedModel
+from mrot_scale.storing.arrays import METADATA, group_metadata
+from mrot_scale.storing.location import Location
+from mrot_scale.storing.manifest import MANIFEST, Entry, read_manifest
+from mrot_scale.storing.store import FeatureStore
+
+SCORES_FORMAT = "mrot-scale-scores"
+TABLE_FORMAT = "mrot-scale-scores-parquet"
+SCORES_VERSION = 1
+
+
+@dataclass(frozen=True)
+class Scored:
+    """What a scoring run made."""
+
+    out: str
+    parquet: str | None
+    n_rows: int
+    n_flagged: int
+    n_missing: int
+    """Rows without a score, because a value was missing."""
+
+    threshold: float
+    seconds: float
+    was_done: bool
+    """Whether the same scoring had already finished before."""
+
+
+def score(
+    model: str | Path,
+    store: Any,
+    out: str | Path,
+    config: AnyConfig = None,
+    *,
+    method: Method | None = None,
+    parquet: str | Path | None = None,
+    keep: Sequence[str] = (),
+    id: str | None = None,
+    workers: int | None = None,
+    new_run: bool = False,
+    progress: Report | None = None,
+    overrides: Mapping[str, Any] | None = None,
+) -> Scored:
+    """Give every row of a store (or of a table source, ingested first) its score.
+
+    Parameters
+    ----------
+    method
+        `model` (trees, the default) or `effort` (against anchors, slower).
+    parquet
+        Folder for the scores as Parquet as well, with identifiers and the columns of `keep`.
+    id
+        Column of a table source that names each row.
+    """
+    start, target = time.perf_counter(), Location(out)
+    settings = settled(
+        config,
+        **{**(overrides or {}), "cluster": {"workers": workers}, "scoring": {"method": method}},
+    )
+    place = Location(model)
+    fitted, saved = load_model(place)
+    source = store_of(store, target)
+    if source.is_temporary:
+        ingest(
+            store,
+            source.store.address,
+            id=id,
+            keep=keep,
+            like=model,
+            config=settings,
+            new_run=new_run,
+            progress=progress,
+        )
+    opened = FeatureStore.open(source.store)
+    options = score_options(fitted, saved, settings, parquet is not None, keep)
+    check_score_input(fitted, opened, options)
+    run = RunFolder.open(
+        run_location(settings, target),
+        _fingerprint(place, opened, options),
+        new_run=new_run,
+    )
+    table = None if parquet is None else Location(parquet)
+    was_done = is_finished(target, run)
+    if not was_done:
+        generation = generation_name(run)
+        if table is not None:
+            check_generation(table, generation)
+        run.drop_damaged()
+        with opened_runner(run, settings, progress, opened.location, place) as runner:
+            records = _score_chunks(runner, place, opened, options)
+        _publish(records, opened, options, target, table, run, generation)
+        if not settings.run.keep_stages:
+            run.remove_stages()
+    source.discard()
+    return _scored(target, table, options, time.perf_counter() - start, was_done)
+
+
+def score_options(
+    model: FittedModel,
+    saved: Mapping[str, Any],
+    config: Config,
+    parquet: bool,
+    keep: Sequence[str],
+) -> ScoreOptions:
+    """Return what to write: settings given now win over those the model was fitted with."""
+    given = config.scoring.model_fields_set
+    share = config.scoring.contamination
+    if "contamination" not in given:
+        share = float(saved.get("contamination", share))
+    method = config.scoring.method
+    policy = config.non_finite if "non_finite" in config.model_fields_set else None
+    return ScoreOptions(
+        method=method,
+        non_finite=policy or model.config.non_finite,
+        threshold=model.threshold(method, share),
+        flag=config.scoring.flag,
+        percentile=config.scoring.percentile,
+        top_columns=min(config.scoring.top_columns, model.n_features),
+        parquet=parquet,
+        keep=tuple(keep),
+    )
+
+
+def check_score_input(model: FittedModel, store: FeatureStore, options: ScoreOptions) -> None:
+    """Refuse a store the model cannot score as asked."""
+    check_fits(model_schema(model), store.schema)
+    check_missing(store, options.non_finite)
+    store.check_columns_kept(options.keep)
+    if options.top_columns and not isinstance(model.score_model, LightgbmModel):
+        raise ConfigError(
+            f"scoring.top_columns needs a lightgbm model, this is {model.score_model.kind!r}."
+        )
+
+
+def _fingerprint(model: Location, store: FeatureStore, options: ScoreOptions) -> Any:
+    inputs = {"store": store.identity(), "model": model_identity(model)}
+    return fingerprint("score", inputs, {**asdict(options), "keep": list(options.keep)})
+
+
+def model_identity(model: Location) -> str:
+    """Return the digest of a model's list of files."""
+    return Entry.of((model / MANIFEST).read()).sha256
+
+
+def generation_name(run: RunFolder) -> str:
+    """Return the name of what a run publishes: the same for the same run."""
+    return Entry.of(repr(sorted(run.fingerprint.items())).encode()).sha256[:16]
+
+
+def _score_chunks(
+    runner: Runner, model: Location, store: FeatureStore, options: ScoreOptions
+) -> list[Record]:
+    arguments = {
+        "model": model.address,
+        "identity": model_identity(model),
+        "store": store.location.address,
+        "options": {**asdict(options), "keep": list(options.keep)},
+    }
+    function = "mrot_scale.jobs.score_tasks:score_chunk"
+    tasks = [
+        Task(task_key("score", chunk), function, {**arguments, "chunk": chunk})
+        for chunk in store.chunks
+    ]
+    return runner.stage("score", tasks)
+
+
+def _publish(
+    records: list[Record],
+    store: FeatureStore,
+    options: ScoreOptions,
+    target: Location,
+    table: Location | None,
+    run: RunFolder,
+    generation: str,
+) -> None:
+    """Publish the Parquet folder first: scores that are there are there in all forms."""
+    facts = {
+        "rows": store.n_rows,
+        "flagged": sum(r.facts["flagged"] for r in records),
+        "missing": sum(r.facts["missing"] for r in records),
+        "method": options.method,
+        "threshold": options.threshold,
+        "store": store.identity(),
+        "model": run.fingerprint["inputs"]["model"],
+    }
+    if table is not None:
+        publish_generation(_table_folder(records, facts), table, run, generation)
+    folder = _array_folder(records, store, options, facts)
+    publish_generation(folder, target, run, generation)
+    run.commit_published(Entry.of(folder.manifest()).sha256)
+
+
+def _array_folder(
+    records: list[Record], store: FeatureStore, options: ScoreOptions, facts: dict[str, Any]
+) -> Folder:
+    folder = Folder(SCORES_FORMAT, SCORES_VERSION, facts=facts)
+    attributes = {"made_by": "mrot-scale", "columns": list(store.schema.features)}
+    folder.small[METADATA] = group_metadata(attributes)
+    for name, spec in options.arrays(store.n_rows, store.chunks.chunk_rows).items():
+        folder.small[f"{name}/{METADATA}"] = spec.metadata()
+        below = (0,) * (len(spec.shape) - 1)
+        for chunk, record in enumerate(records):
+            folder.objects[f"{name}/{spec.chunk_name(chunk, *below)}"] = record.objects[name]
+    return folder
+
+
+def _table_folder(records: list[Record], facts: dict[str, Any]) -> Folder:
+    folder = Folder(TABLE_FORMAT, SCORES_VERSION, facts=facts, list_name=f"_{MANIFEST}")
+    for record in records:
+        for place, part in record.facts["files"]:
+            folder.objects[place] = record.objects[part]
+    return folder
+
+
+def _scored(
+    target: Location, table: Location | None, options: ScoreOptions, seconds: float, was_done: bool
+) -> Scored:
+    facts = read_manifest(resolve(target), SCORES_FORMAT, SCORES_VERSION, "scores").facts
+    return Scored(
+        str(target),
+        None if table is None else str(table),
+        facts["rows"],
+        facts["flagged"],
+        facts["missing"],
+        options.threshold,
+        seconds,
+        was_done,
+    )

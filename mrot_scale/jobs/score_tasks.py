@@ -1,0 +1,202 @@
+"""One chunk of a store becomes one chunk of scores, and Parquet where asked for."""
+
+import io
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from mrot_scale.config import Method, NonFinite
+from mrot_scale.encoding import Decoder
+from mrot_scale.errors import ModelMismatchError
+from mrot_scale.jobs.fit_tasks import open_store
+from mrot_scale.model.lightgbm_model import LightgbmModel
+from mrot_scale.model.persist import load_model, model_schema
+from mrot_scale.rows import fill_non_finite
+from mrot_scale.running.commit import Record
+from mrot_scale.running.tasks import Work
+from mrot_scale.scoring import FittedModel
+from mrot_scale.storing.arrays import ArraySpec
+from mrot_scale.storing.location import Location
+from mrot_scale.storing.manifest import MANIFEST, Entry
+from mrot_scale.storing.store import FeatureStore
+
+Floats = NDArray[np.float64]
+
+BLOCK_ROWS = 32_768
+"""Rows held as float64 at a time."""
+
+_NO_COLUMN = -1
+
+
+@dataclass(frozen=True)
+class ScoreOptions:
+    """What is written for each row."""
+
+    method: Method
+    non_finite: NonFinite
+    threshold: float
+    """Scores above this are flagged."""
+
+    flag: bool
+    percentile: bool
+    top_columns: int
+    parquet: bool
+    keep: tuple[str, ...]
+
+    def arrays(self, n_rows: int, chunk_rows: int) -> dict[str, ArraySpec]:
+        """Return the arrays of the output, by name."""
+        specs = {"score": ArraySpec((n_rows,), (chunk_rows,), "float32")}
+        if self.flag:
+            specs["flag"] = ArraySpec((n_rows,), (chunk_rows,), "bool")
+        if self.percentile:
+            specs["percentile"] = ArraySpec((n_rows,), (chunk_rows,), "float32")
+        if self.top_columns:
+            shape = (n_rows, self.top_columns)
+            specs["top_columns"] = ArraySpec(shape, (chunk_rows, self.top_columns), "int16")
+        return specs
+
+
+@lru_cache(2)
+def open_model(address: str, identity: str) -> FittedModel:
+    """Return the model at an address, loaded once per worker, if it is still the same one."""
+    place = Location(address)
+    if Entry.of((place / MANIFEST).read()).sha256 != identity:
+        raise ModelMismatchError(f"{place} was replaced while it was in use. Run again.")
+    return load_model(place)[0]
+
+
+def score_chunk(
+    work: Work, *, model: str, identity: str, store: str, chunk: int, options: dict[str, Any]
+) -> Record:
+    """Score the rows of one chunk."""
+    opened, fitted = open_store(store), open_model(model, identity)
+    wanted = ScoreOptions(**{**options, "keep": tuple(options["keep"])})
+    stored = opened.read_chunk(chunk)
+    found = score_stored(fitted, opened, stored, wanted)
+    for name, spec in wanted.arrays(opened.n_rows, opened.chunks.chunk_rows).items():
+        work.attempt.put(name, spec.encode(found[name]))
+    files = []
+    if wanted.parquet:
+        for number, (place, table) in enumerate(_tables(opened, chunk, stored, found, wanted)):
+            work.attempt.put(f"parquet{number}", _parquet_bytes(table))
+            files.append([place, f"parquet{number}"])
+    scores = found["score"]
+    flagged = int((scores > wanted.threshold).sum())
+    missing = int(np.isnan(scores).sum())
+    return work.attempt.record(rows=len(scores), flagged=flagged, missing=missing, files=files)
+
+
+def score_stored(
+    model: FittedModel, store: FeatureStore, stored: NDArray[np.float32], options: ScoreOptions
+) -> dict[str, NDArray[Any]]:
+    """Return everything that is written for some stored rows."""
+    decoder = Decoder(model_schema(model), store.schema)
+    scores = np.empty(len(stored), dtype=np.float32)
+    tops = np.full((len(stored), options.top_columns), _NO_COLUMN, dtype=np.int16)
+    for start in range(0, len(stored), BLOCK_ROWS):
+        block = slice(start, start + BLOCK_ROWS)
+        rows = decoder.rows(stored[block])
+        scores[block] = model.score_by_policy(rows, options.method, policy=options.non_finite)
+        if options.top_columns:
+            tops[block] = _top_columns(model, rows, scores[block], options)
+    found: dict[str, NDArray[Any]] = {"score": scores}
+    found["flag"] = scores > options.threshold
+    if options.percentile:
+        found["percentile"] = percentiles(model, options.method, scores)
+    found["top_columns"] = tops
+    return found
+
+
+def percentiles(
+    model: FittedModel, method: Method, scores: NDArray[np.float32]
+) -> NDArray[np.float32]:
+    """Return how many percent of the training rows score lower."""
+    training = model.training_scores[method]
+    found = 100.0 * np.searchsorted(training, scores, side="left") / len(training)
+    return np.where(np.isnan(scores), np.nan, found).astype(np.float32)
+
+
+def _top_columns(
+    model: FittedModel, rows: Floats, scores: NDArray[np.float32], options: ScoreOptions
+) -> NDArray[np.int16]:
+    """Return for flagged rows the columns that raised their score most, strongest first."""
+    tops = np.full((len(rows), options.top_columns), _NO_COLUMN, dtype=np.int16)
+    flagged = np.flatnonzero(scores > options.threshold)
+    if len(flagged) == 0 or not isinstance(model.score_model, LightgbmModel):
+        return tops
+    raised = model.score_model.contributions(fill_non_finite(rows[flagged], model.fill))
+    order = np.argsort(-raised, axis=1, kind="stable")[:, : options.top_columns]
+    helped = np.take_along_axis(raised, order, axis=1) > 0
+    tops[flagged, : order.shape[1]] = np.where(helped, order, _NO_COLUMN)
+    return tops
+
+
+def _tables(
+    store: FeatureStore,
+    chunk: int,
+    stored: NDArray[np.float32],
+    found: dict[str, NDArray[Any]],
+    options: ScoreOptions,
+) -> list[tuple[str, Any]]:
+    """Return the chunk's rows as tables, one for each partition they belong to."""
+    table = store.read_ids(chunk)
+    names = [store.schema.id_column, *options.keep]
+    columns = {n: _kept_column(store, table, stored, n) for n in dict.fromkeys(names)}
+    columns["score"] = pa.array(found["score"], from_pandas=True)
+    if options.flag:
+        columns["flag"] = pa.array(found["flag"])
+    if options.percentile:
+        columns["percentile"] = pa.array(found["percentile"], from_pandas=True)
+    for place in range(options.top_columns):
+        codes = found["top_columns"][:, place]
+        words = pa.array(codes.astype(np.int32), mask=codes < 0)
+        named = pa.DictionaryArray.from_arrays(words, list(store.schema.features))
+        columns[f"top_{place + 1}"] = named.dictionary_decode()
+    return _partitioned(pa.table(columns), table, store.schema.partition_keys, chunk)
+
+
+def _kept_column(store: FeatureStore, ids: Any, stored: NDArray[np.float32], name: str) -> Any:
+    return ids[name] if name in ids.column_names else store.decoded_column(stored, name)
+
+
+def _partitioned(
+    scored: Any, ids: Any, keys: tuple[str, ...], chunk: int
+) -> list[tuple[str, Any]]:
+    """Return the rows of each partition, with the path that plain readers know it by."""
+    name = f"part-{chunk:06d}.parquet"
+    if not keys:
+        return [(name, scored)]
+    scored = scored.drop_columns([k for k in keys if k in scored.column_names])
+    found = []
+    for values in ids.select(keys).group_by(list(keys)).aggregate([]).to_pylist():
+        mask = _all_equal(ids, values)
+        folder = "/".join(f"{k}={_folder_text(values[k])}" for k in keys)
+        found.append((f"{folder}/{name}", scored.filter(mask)))
+    return sorted(found, key=lambda pair: pair[0])
+
+
+def _all_equal(table: Any, values: dict[str, Any]) -> Any:
+    mask = None
+    for key, value in values.items():
+        column = table[key]
+        equal = pc.is_null(column) if value is None else pc.equal(column, value)
+        mask = equal if mask is None else pc.and_(mask, equal)
+    return mask
+
+
+def _folder_text(value: Any) -> str:
+    from urllib.parse import quote
+
+    return "__HIVE_DEFAULT_PARTITION__" if value is None else quote(str(value), safe=" ")
+
+
+def _parquet_bytes(table: Any) -> bytes:
+    buffer = io.BytesIO()
+    pq.write_table(table, buffer, compression="zstd")
+    return buffer.getvalue()

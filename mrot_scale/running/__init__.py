@@ -1,0 +1,1 @@
+"""Tasks run on workers; what they made is committed by the driver alone."""

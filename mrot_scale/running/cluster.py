@@ -1,0 +1,242 @@
+"""Workers, wherever they are. The only importer of Dask.
+
+What goes through the scheduler is tasks (names and small values) and records. Timeouts are set
+here, none is left at "for ever".
+"""
+
+import time
+from asyncio import CancelledError
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from itertools import islice
+from typing import Any, Protocol
+
+from mrot_scale.config import ClusterConfig
+from mrot_scale.errors import ConfigError, MrotError, TemporaryError
+from mrot_scale.running.commit import Record
+from mrot_scale.running.tasks import Task, run_task
+from mrot_scale.running.worker_checks import check_storage, worker_versions
+from mrot_scale.storing.location import Location
+from mrot_scale.threads import available_cores
+
+OnRecord = Callable[[Record], None]
+
+_FUTURES_PER_WORKER = 4
+_PATIENCE_S = 60.0
+"""Seconds without any worker after which a run gives up."""
+
+_DASK_SETTINGS = {
+    "distributed.scheduler.allowed-failures": 3,
+    "distributed.scheduler.worker-ttl": "60s",
+    "distributed.scheduler.work-stealing": True,
+    "distributed.comm.timeouts.connect": "30s",
+    "distributed.comm.timeouts.tcp": "30s",
+    "distributed.admin.tick.limit": "60s",
+    "distributed.worker.multiprocessing-method": "spawn",
+    # Tasks hold no results between them, so there is nothing to spill and no reason to pause early.
+    "distributed.worker.memory.target": False,
+    "distributed.worker.memory.spill": False,
+    "distributed.worker.memory.pause": 0.9,
+    "distributed.worker.memory.terminate": 0.98,
+}
+
+
+class Workers(Protocol):
+    """Something that runs tasks."""
+
+    count: int
+
+    def run(self, run: str, tasks: Sequence[Task], on_record: OnRecord) -> None:
+        """Run all tasks, handing over each record as it comes."""
+
+
+class InlineWorkers:
+    """No scheduler: tasks run one after another in this process."""
+
+    count = 1
+
+    def run(self, run: str, tasks: Sequence[Task], on_record: OnRecord) -> None:
+        for task in tasks:
+            on_record(Record.from_json(run_task(run, task)))
+
+
+class DaskWorkers:
+    """The workers of a Dask cluster, with a bounded number of tasks on their way."""
+
+    def __init__(self, client: Any, count: int) -> None:
+        self._client, self.count = client, count
+
+    def run(self, run: str, tasks: Sequence[Task], on_record: OnRecord) -> None:
+        waiting = iter(tasks)
+        window: dict[Any, Task] = {}
+        try:
+            while self._fill(window, waiting, run):
+                for future in self._finished(window):
+                    on_record(_result(future, window.pop(future)))
+                    future.release()
+        finally:
+            self._cancel(list(window))
+
+    def _fill(self, window: dict[Any, Task], waiting: Iterator[Task], run: str) -> bool:
+        room = _FUTURES_PER_WORKER * self.count - len(window)
+        for task in islice(waiting, room):
+            future = self._client.submit(run_task, run, task, pure=False, key=_future_key(task))
+            window[future] = task
+        return bool(window)
+
+    def _finished(self, window: dict[Any, Task]) -> list[Any]:
+        """Wait until some are done; give up when there has been no worker for a while."""
+        from distributed import wait
+
+        last_seen = time.monotonic()
+        while True:
+            try:
+                with self._client.as_current():
+                    done = wait(list(window), timeout=5, return_when="FIRST_COMPLETED").done
+            except TimeoutError:
+                last_seen = time.monotonic() if self._has_workers() else last_seen
+                if time.monotonic() - last_seen > _PATIENCE_S:
+                    raise _all_lost() from None
+            except (OSError, CancelledError) as error:
+                raise _all_lost() from error
+            else:
+                return sorted(done, key=lambda future: window[future].key)
+
+    def _has_workers(self) -> bool:
+        try:
+            return bool(self._client.scheduler_info(n_workers=-1)["workers"])
+        except Exception:
+            return False
+
+    def _cancel(self, futures: list[Any]) -> None:
+        if futures and self._client.status == "running":
+            self._client.cancel(futures)
+
+
+def _future_key(task: Task) -> str:
+    from uuid import uuid4
+
+    return f"{task.key}-{uuid4().hex[:8]}"
+
+
+def _all_lost() -> TemporaryError:
+    return TemporaryError(
+        "Scheduler or workers were lost. What is done is kept: run the same command again."
+    )
+
+
+def _result(future: Any, task: Task) -> Record:
+    """Return the record of a finished task, or its error as ours."""
+    from distributed.scheduler import KilledWorker
+
+    try:
+        return Record.from_json(future.result())
+    except MrotError:
+        raise
+    except KilledWorker:
+        raise MrotError(
+            f"Task {task.key} ended every worker it ran on: out of memory, or a crash in a native "
+            "library. Give workers more memory (cluster.memory_limit) or lower batch_rows."
+        ) from None
+    except Exception as error:
+        if type(error).__name__ in ("FutureCancelledError", "CancelledError", "CommClosedError"):
+            raise _all_lost() from error
+        raise
+
+
+@contextmanager
+def open_workers(config: ClusterConfig, storage: Sequence[Location] = ()) -> Iterator[Workers]:
+    """Yield workers as configured, after checking that they can do the job."""
+    if config.kind == "inline":
+        yield InlineWorkers()
+        return
+    import dask
+    from distributed import Client  # brings Dask's own defaults: must come before ours
+
+    with dask.config.set(_DASK_SETTINGS), _cluster(config) as address:
+        with _connected(Client, address, config.timeout_s) as client:
+            count = _wait_for_workers(client, config)
+            _check_versions(client)
+            _check_storage(client, storage)
+            yield DaskWorkers(client, count)
+
+
+def local_workers(config: ClusterConfig) -> int:
+    """Return how many processes a local cluster has."""
+    return config.workers or available_cores()
+
+
+@contextmanager
+def _cluster(config: ClusterConfig) -> Iterator[Any]:
+    """Yield what a client connects to."""
+    if config.kind == "address":
+        yield config.address
+        return
+    if config.kind == "local":
+        from distributed import LocalCluster
+
+        made = LocalCluster(
+            n_workers=local_workers(config),
+            threads_per_worker=1,
+            processes=True,
+            host="127.0.0.1",
+            dashboard_address="127.0.0.1:0",
+            memory_limit=config.memory_limit or "auto",
+            silence_logs="CRITICAL",
+        )
+    else:
+        made = _cluster_class(config.kind)(**config.arguments)
+        if config.workers and hasattr(made, "scale"):
+            made.scale(config.workers)
+    with made:
+        yield made
+
+
+def _cluster_class(path: str) -> Any:
+    module, _, name = path.partition(":")
+    try:
+        return getattr(import_module(module), name)
+    except (ImportError, AttributeError) as error:
+        raise ConfigError(f"cluster.kind {path!r} cannot be loaded: {error}.") from None
+
+
+@contextmanager
+def _connected(client_class: Any, address: Any, timeout_s: float) -> Iterator[Any]:
+    try:
+        client = client_class(address, timeout=timeout_s, set_as_default=False)
+    except (OSError, TimeoutError) as error:
+        raise TemporaryError(f"No scheduler answers at {address}: {error}.") from None
+    try:
+        yield client
+    finally:
+        client.close(timeout=5)
+
+
+def _wait_for_workers(client: Any, config: ClusterConfig) -> int:
+    wanted = local_workers(config) if config.kind == "local" else config.workers or 1
+    try:
+        client.wait_for_workers(wanted, timeout=config.timeout_s)
+    except TimeoutError:
+        found = len(client.scheduler_info(n_workers=-1)["workers"])
+        raise TemporaryError(
+            f"{found} of {wanted} worker(s) answered within {config.timeout_s:g} s. Start more, "
+            "lower cluster.workers, or raise cluster.timeout_s."
+        ) from None
+    return len(client.scheduler_info(n_workers=-1)["workers"])
+
+
+def _check_versions(client: Any) -> None:
+    ours = worker_versions()
+    for worker, theirs in client.run(worker_versions).items():
+        different = [n for n in ours if ours[n] != theirs.get(n)]
+        if different:
+            shown = ", ".join(f"{n} {theirs.get(n)} (here {ours[n]})" for n in different)
+            raise ConfigError(f"Worker {worker} has other versions: {shown}. Install the same.")
+
+
+def _check_storage(client: Any, storage: Sequence[Location]) -> None:
+    addresses = [place.address for place in storage]
+    for worker, complaint in client.run(check_storage, addresses).items():
+        if complaint:
+            raise ConfigError(f"Worker {worker} cannot use the storage: {complaint}")

@@ -1,0 +1,40 @@
+"""Stages one after another: what is committed already is skipped, the rest goes to the workers."""
+
+from collections.abc import Sequence
+from random import Random
+
+from mrot_scale.progress import Report
+from mrot_scale.running.cluster import Workers
+from mrot_scale.running.commit import Record, RunFolder
+from mrot_scale.running.tasks import Task
+
+
+class Runner:
+    """Runs the tasks of a stage and commits what they made."""
+
+    def __init__(
+        self, run: RunFolder, workers: Workers, report: Report, *, shuffle: int | None = None
+    ) -> None:
+        self.run, self._workers, self._report = run, workers, report
+        self._order = None if shuffle is None else Random(shuffle)  # noqa: S311 - any order will do
+
+    def stage(self, name: str, tasks: Sequence[Task]) -> list[Record]:
+        """Return the records of all tasks, in the order of the tasks, whatever came first."""
+        todo = [task for task in tasks if task.key not in self.run.records]
+        done = len(tasks) - len(todo)
+        if self._order:
+            self._order.shuffle(todo)
+        self._report(name, done, len(tasks))
+
+        def commit(record: Record) -> None:
+            nonlocal done
+            self.run.commit(record)
+            done += 1
+            self._report(name, done, len(tasks))
+
+        self._workers.run(self.run.location.address, todo, commit)
+        return [self.run.records[task.key] for task in tasks]
+
+    def one(self, task: Task) -> Record:
+        """Return the record of a stage that is one task."""
+        return self.stage(task.key.split("/")[0], [task])[0]

@@ -1,0 +1,82 @@
+"""A task on its way to a worker, and what a worker does with it.
+
+What travels is names and small values. A task function reads what records of earlier stages name,
+calls a pure function, writes through its attempt, and returns a record.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from importlib import import_module
+from typing import Any
+
+from numpy.typing import NDArray
+
+from mrot_scale.errors import MrotError
+from mrot_scale.running.commit import Attempt, ObjectRef, Record
+from mrot_scale.storing.location import Location
+from mrot_scale.threads import one_native_thread
+
+_ARRAYS_HELD = 8
+"""Arrays of earlier stages a worker keeps at hand; tasks of one stage read the same few."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """A function of ours and its arguments, as JSON values."""
+
+    key: str
+    function: str
+    """As `module:function`, below `mrot_scale.jobs`."""
+
+    arguments: dict[str, Any] = field(default_factory=dict)
+
+
+class Work:
+    """What a task function is given: its attempt, and what earlier stages made."""
+
+    def __init__(self, run: Location, key: str) -> None:
+        self.run = run
+        self.attempt = Attempt(run, key)
+
+    def array(self, record: Any, part: str) -> NDArray[Any]:
+        """Return an array of an earlier stage; it is shared, so never written to."""
+        ref = Record.from_json(record).objects[part]
+        return _held_array(self.run.address, ref)
+
+    def text(self, record: Any, part: str) -> str:
+        return Record.from_json(record).objects[part].read(self.run).decode()
+
+
+@lru_cache(_ARRAYS_HELD)
+def _held_array(run: str, ref: ObjectRef) -> NDArray[Any]:
+    values = ref.read_array(Location(run))
+    values.setflags(write=False)
+    return values
+
+
+def run_task(run: str, task: Task) -> dict[str, Any]:
+    """Run a task in this process and return its record."""
+    function = _function(task.function)
+    work = Work(Location(run), task.key)
+    try:
+        with one_native_thread():
+            record: Record = function(work, **task.arguments)
+    except MrotError as error:
+        if task.key not in str(error):
+            error.add_note(f"in task {task.key}")
+        raise
+    return record.to_json()
+
+
+def _function(name: str) -> Callable[..., Record]:
+    module, _, function = name.partition(":")
+    if not module.startswith("mrot_scale.jobs."):
+        raise MrotError(f"{name} is not a task of mrot-scale.")
+    found: Callable[..., Record] = getattr(import_module(module), function)
+    return found
+
+
+def records_json(records: Sequence[Record]) -> list[dict[str, Any]]:
+    """Return records as task arguments."""
+    return [record.to_json() for record in records]

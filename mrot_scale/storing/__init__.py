@@ -1,0 +1,1 @@
+"""A stream of rows becomes a store: Zarr features, Parquet identifiers, a schema."""

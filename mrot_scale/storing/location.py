@@ -1,0 +1,264 @@
+"""Where things rest: a local path or an object store's, behind the same few verbs.
+
+The only importer of fsspec. Credentials and endpoints come from the environment of each process,
+so a location travels to workers as its address alone.
+"""
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+from typing import IO, Any, cast
+from uuid import uuid4
+
+from mrot_scale.errors import (
+    ConfigError,
+    MissingInputError,
+    MissingLibraryError,
+    OutputError,
+    StorageError,
+)
+
+_EXTRA_OF = {"s3": "s3", "s3a": "s3", "gs": "gs", "gcs": "gs", "az": "az", "abfs": "az"}
+
+
+class Location:
+    """An address of a file or folder; `location / "name"` is one below it."""
+
+    def __init__(self, address: "str | os.PathLike[str] | Location") -> None:
+        text = address.address if isinstance(address, Location) else os.fspath(address)
+        if not text:
+            raise ConfigError("An empty path was given.")
+        protocol, found, rest = text.partition("://")
+        self.protocol = protocol if found else "file"
+        if self.protocol == "file":
+            self.address = str(Path(rest if found else text).absolute())
+        else:
+            self.address = text.rstrip("/")
+
+    def __truediv__(self, name: str) -> "Location":
+        return Location(f"{self.address}/{name}")
+
+    def __str__(self) -> str:
+        return self.address
+
+    def __repr__(self) -> str:
+        return f"Location({self.address!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Location) and self.address == other.address
+
+    def __hash__(self) -> int:
+        return hash(self.address)
+
+    @property
+    def is_local(self) -> bool:
+        return self.protocol == "file"
+
+    @property
+    def path(self) -> Path:
+        """The local path; only where `is_local`."""
+        return Path(self.address)
+
+    @property
+    def name(self) -> str:
+        return self.address.rpartition("/")[2]
+
+    @property
+    def suffix(self) -> str:
+        return Path(self.name).suffix.lower()
+
+    def real_name(self) -> str:
+        """The name of what a symbolic link leads to, or just the name."""
+        return self.path.resolve().name if self.is_local else self.name
+
+    def sibling(self, name: str) -> "Location":
+        return Location(f"{self.address.rpartition('/')[0]}/{name}")
+
+    @cached_property
+    def filesystem(self) -> Any:
+        """The fsspec file system, made when first needed."""
+        import fsspec
+
+        try:
+            # Listings may be stale when other processes write: never cache them.
+            options = {} if self.is_local else {"use_listings_cache": False}
+            return fsspec.filesystem(self.protocol, **options)
+        except ImportError:
+            extra = _EXTRA_OF.get(self.protocol, self.protocol)
+            raise MissingLibraryError(
+                f"{self.protocol}:// needs a library: pip install 'mrot-scale[{extra}]'."
+            ) from None
+        except ValueError as error:
+            raise ConfigError(f"{self.address}: {error}.") from None
+
+    def exists(self) -> bool:
+        if self.is_local:
+            return os.path.lexists(self.address)
+        with self._explained("look at"):
+            return bool(self.filesystem.exists(self.address))
+
+    def is_folder(self) -> bool:
+        if self.is_local:
+            return self.path.is_dir()
+        with self._explained("look at"):
+            return bool(self.filesystem.isdir(self.address))
+
+    def size(self) -> int:
+        with self._explained("read"):
+            return int(self.filesystem.size(self.address))
+
+    def names(self) -> list[str]:
+        """Return the names of what lies directly below, sorted."""
+        with self._explained("list"):
+            if self.is_local:
+                return sorted(os.listdir(self.address))
+            found = self.filesystem.ls(self.address, detail=False)
+            return sorted({str(p).rstrip("/").rpartition("/")[2] for p in found})
+
+    def files_below(self) -> dict[str, int]:
+        """Return the path of every file below, relative and sorted, with its size."""
+        with self._explained("list"):
+            if self.is_local:
+                files = (p for p in self.path.rglob("*") if p.is_file())
+                return dict(sorted((str(p.relative_to(self.path)), p.stat().st_size) for p in files))
+            root = self.filesystem._strip_protocol(self.address)
+            found = self.filesystem.find(self.address, detail=True)
+            return {p[len(root) + 1 :]: int(i["size"]) for p, i in sorted(found.items())}
+
+    def read(self) -> bytes:
+        with self._explained("read"):
+            if self.is_local:
+                return self.path.read_bytes()
+            return bytes(self.filesystem.cat_file(self.address))
+
+    def open(self) -> IO[bytes]:
+        """Return the file opened for reading from any position."""
+        with self._explained("read"):
+            return cast(IO[bytes], self.filesystem.open(self.address, "rb"))
+
+    def write(self, content: bytes) -> None:
+        """Write a whole file: it appears, or is replaced, all at once and lasts."""
+        with self._explained("write"):
+            if self.is_local:
+                _replace_durably(self.path, content)
+            else:
+                self.filesystem.pipe_file(self.address, content)
+
+    def write_new(self, content: bytes) -> bool:
+        """Write a file unless one is there already; tell whether it was written."""
+        with self._explained("write"):
+            if self.is_local:
+                return _create_durably(self.path, content)
+            try:
+                self.filesystem.pipe_file(self.address, content, mode="create")
+            except FileExistsError:
+                return False
+            return True
+
+    def append_line(self, line: bytes) -> None:
+        """Add a line to a local file and wait until it is safe."""
+        with self._explained("write"):
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with self.path.open("ab") as file:
+                file.write(line)
+                file.flush()
+                os.fsync(file.fileno())
+
+    def copy_to(self, target: "Location") -> None:
+        """Let the same bytes be found at another place of the same storage as well."""
+        with self._explained("copy"):
+            if not self.is_local or not target.is_local:
+                _copy_between(self, target)
+                return
+            target.path.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                os.link(self.path, target.path)
+            except OSError:  # another disk, or one without hard links
+                _replace_durably(target.path, self.path.read_bytes())
+
+    def remove(self) -> None:
+        """Remove the file or everything below; nothing there is fine."""
+        with self._explained("remove"):
+            if not self.is_local:
+                if self.filesystem.exists(self.address):
+                    self.filesystem.rm(self.address, recursive=True)
+            elif self.path.is_dir() and not self.path.is_symlink():
+                shutil.rmtree(self.address)
+            elif self.exists():
+                self.path.unlink(missing_ok=True)
+
+    @contextmanager
+    def _explained(self, verb: str) -> Iterator[None]:
+        """Turn what storage raises into errors that say what to do."""
+        try:
+            yield
+        except FileNotFoundError as error:
+            raise MissingInputError(f"Nothing at {self.address}.") from error
+        except (PermissionError, IsADirectoryError, NotADirectoryError, FileExistsError) as error:
+            raise OutputError(f"Cannot {verb} {self.address}: {_reason(error)}.") from error
+        except OSError as error:
+            raise StorageError(
+                f"Cannot {verb} {self.address}: {_reason(error)}. Run the same command again."
+            ) from error
+        except Exception as error:
+            if type(error).__module__.split(".")[0] not in ("botocore", "aiobotocore", "aiohttp"):
+                raise
+            raise StorageError(
+                f"Cannot {verb} {self.address}: {_reason(error)}. Check endpoint and credentials."
+            ) from error
+
+
+def _copy_between(source: Location, target: Location) -> None:
+    if source.protocol == target.protocol:
+        source.filesystem.cp_file(source.address, target.address)
+    else:
+        target.write(source.read())
+
+
+def _reason(error: BaseException) -> str:
+    return getattr(error, "strerror", None) or " ".join(str(error).split()) or type(error).__name__
+
+
+def _write_and_sync(path: Path, content: bytes) -> None:
+    with path.open("xb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def sync_folder(path: Path) -> None:
+    """Wait until the names in a folder are safe on disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _replace_durably(path: Path, content: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    staging = path.with_name(f".{path.name}.{uuid4().hex}.tmp")
+    try:
+        _write_and_sync(staging, content)
+        staging.replace(path)
+    except BaseException:
+        staging.unlink(missing_ok=True)
+        raise
+    sync_folder(path.parent)
+
+
+def _create_durably(path: Path, content: bytes) -> bool:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    staging = path.with_name(f".{path.name}.{uuid4().hex}.tmp")
+    try:
+        _write_and_sync(staging, content)
+        os.link(staging, path)  # unlike a rename, fails where something is
+    except FileExistsError:
+        return False
+    finally:
+        staging.unlink(missing_ok=True)
+    sync_folder(path.parent)
+    return True

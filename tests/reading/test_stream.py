@@ -1,0 +1,35 @@
+"""Streams: batches cut to size, columns checked."""
+
+import pyarrow as pa
+import pytest
+
+from mrot_scale.errors import DataError
+from mrot_scale.reading.stream import BATCH_ROWS, listed, projecting, rows_per_batch
+from tests.reading.samples import sample
+
+
+@pytest.mark.parametrize(
+    ("n_columns", "n_rows"), [(0, BATCH_ROWS), (1, BATCH_ROWS), (128, BATCH_ROWS), (1024, 8192)]
+)
+def test_wide_tables_get_shorter_batches(n_columns: int, n_rows: int) -> None:
+    assert rows_per_batch(n_columns) == n_rows
+
+
+def test_batches_are_cut_to_size_in_order() -> None:
+    table = sample(2 * BATCH_ROWS + 1)
+    read = projecting("it", table.schema, lambda wanted: table.select(wanted.names).to_batches())
+    batches = list(read(["c2", "c0"]))
+    assert [batch.num_rows for batch in batches] == [BATCH_ROWS, BATCH_ROWS, 1]
+    assert pa.Table.from_batches(batches).equals(table.select(["c2", "c0"]))
+
+
+@pytest.mark.parametrize("columns", [["c0", "nowhere"], []])
+def test_columns_that_are_not_there_are_refused_with_those_that_are(columns: list[str]) -> None:
+    read = projecting("it", sample().schema, lambda wanted: [])
+    with pytest.raises(DataError, match=r"^it.*'c0', 'c1', 'c2'") as caught:
+        read(columns)
+    assert caught.value.exit_code == 65
+
+
+def test_long_lists_are_shortened() -> None:
+    assert listed(["a", "b", "c"], limit=2) == "'a', 'b' and 1 more"
