@@ -9,26 +9,42 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from mrot_scale.config import MethodConfig, load_config
+    from mrot_scale.config import Config, MethodConfig, load_config
     from mrot_scale.estimator import MROT
+    from mrot_scale.jobs.fit_job import fit
+    from mrot_scale.jobs.ingest_job import ingest
+    from mrot_scale.jobs.score_job import score
+    from mrot_scale.jobs.service import open_scores, score_rows
     from mrot_scale.method.efforts import Problem, minibatch_efforts, transport_efforts
 
 _HOME_OF = {
+    "Config": "mrot_scale.config",
     "MROT": "mrot_scale.estimator",
     "MethodConfig": "mrot_scale.config",
     "Problem": "mrot_scale.method.efforts",
+    "fit": "mrot_scale.jobs.fit_job",
+    "ingest": "mrot_scale.jobs.ingest_job",
     "load_config": "mrot_scale.config",
     "minibatch_efforts": "mrot_scale.method.efforts",
+    "open_scores": "mrot_scale.jobs.service",
+    "score": "mrot_scale.jobs.score_job",
+    "score_rows": "mrot_scale.jobs.service",
     "transport_efforts": "mrot_scale.method.efforts",
 }
 
 __all__ = [
     "MROT",
+    "Config",
     "MethodConfig",
     "Problem",
     "__version__",
+    "fit",
+    "ingest",
     "load_config",
     "minibatch_efforts",
+    "open_scores",
+    "score",
+    "score_rows",
     "transport_efforts",
 ]
 

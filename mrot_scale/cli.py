@@ -3,18 +3,18 @@
 Nothing numerical is imported until a command needs it, so that `--help` answers at once.
 """
 
+import signal
 import sys
 import traceback
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+import warnings
+from typing import Annotated, Any
 
 import typer
 
 from mrot_scale import __version__
+from mrot_scale.commands import jobs, tools
+from mrot_scale.commands.demo import demo
 from mrot_scale.errors import MrotError
-
-if TYPE_CHECKING:
-    from mrot_scale.demo import DemoResult
 
 app = typer.Typer(
     name="mrot-scale",
@@ -37,46 +37,25 @@ def _options(
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True)
     ] = False,
-    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks of errors.")] = False,
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Show tracebacks of errors; may stand anywhere.")
+    ] = False,
 ) -> None:
     """Options before the command."""
 
 
-@app.command(
-    epilog="Example: mrot-scale demo --out /tmp/pumps --rows 5000",
+app.command(epilog="Example: mrot-scale ingest readings.parquet readings.store --id reading")(
+    jobs.ingest
 )
-def demo(
-    out: Annotated[Path, typer.Option(help="Folder for table, model and scores.")] = Path(
-        "mrot-demo"
-    ),
-    rows: Annotated[int, typer.Option(min=1_000, help="Rows of the table.")] = 20_000,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of table and method.")] = 0,
-    jobs: Annotated[int, typer.Option(help="Threads; -1 uses all cores.")] = -1,
-) -> None:
-    """Make a table of pump readings with planted anomalies, fit, score, and show what was found."""
-    from mrot_scale.demo import run_demo
-    from mrot_scale.progress import shown_progress
-
-    with shown_progress() as report:
-        result = run_demo(out, n_rows=rows, seed=seed, n_jobs=jobs, report=report)
-    typer.echo(_demo_text(result))
-
-
-def _demo_text(result: "DemoResult") -> str:
-    lines = [f"{result.n_rows:,} readings scored, {result.n_flagged} flagged.", ""]
-    kinds = list(result.auc["model"])
-    lines.append("AUC against the planted truth".ljust(34) + "".join(f"{k:>11}" for k in kinds))
-    for method, found in result.auc.items():
-        row = "".join(f"{found[k]:>11.3f}" for k in kinds)
-        lines.append(f"  method {method}".ljust(34) + row)
-    lines += ["", "Most anomalous readings, with the columns that made them so:"]
-    for f in result.findings:
-        why = ", ".join(f"{name} = {value:.4g}" for name, value in f.columns)
-        lines.append(f"  reading {f.row:>7}  {f.score:.5f}  planted: {f.kind:<9}  {why}")
-    lines += ["", f"Files in {result.out}:"]
-    lines += [f"  {name}" for name in ("readings.parquet", "scores.parquet", "model/")]
-    took = ", ".join(f"{step} {seconds:.1f} s" for step, seconds in result.seconds.items())
-    return "\n".join([*lines, "", f"Time: {took}."])
+app.command(epilog="Example: mrot-scale fit readings.store pumps.model --workers 4")(jobs.fit)
+app.command(
+    epilog="Example: mrot-scale score pumps.model tonight.store scores --parquet scores.parquet"
+)(jobs.score)
+app.command(epilog="Example: mrot-scale inspect readings.store")(tools.inspect)
+app.command(epilog="Example: mrot-scale digest scores")(tools.digest)
+app.command(epilog="Example: mrot-scale doctor --storage s3://bucket/folder")(tools.doctor)
+app.add_typer(tools.config_app, name="config")
+app.command(epilog="Example: mrot-scale demo --out /tmp/pumps --rows 100000")(demo)
 
 
 def _fail(code: int, message: str) -> None:
@@ -86,14 +65,31 @@ def _fail(code: int, message: str) -> None:
     sys.exit(code)
 
 
+def _print_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+    typer.echo(f"mrot-scale: warning: {message}", err=True)
+
+
+class _Terminated(BaseException):
+    """SIGTERM arrived: clean up and go."""
+
+
+def _on_terminate(*_: Any) -> None:
+    raise _Terminated
+
+
 def main() -> None:
     """Run the command line; every failure is one line and a documented exit code."""
+    warnings.showwarning = _print_warning
+    signal.signal(signal.SIGTERM, _on_terminate)
     try:
-        app()
+        app(args=[word for word in sys.argv[1:] if word != "--debug"])
     except MrotError as error:
         _fail(error.exit_code, str(error))
     except Exception as error:
         _fail(1, f"unexpected {type(error).__name__}: {error} (--debug shows where).")
     except KeyboardInterrupt:
-        typer.echo("mrot-scale: interrupted.", err=True)
+        typer.echo("mrot-scale: interrupted. The same command again goes on.", err=True)
         sys.exit(130)
+    except _Terminated:
+        typer.echo("mrot-scale: terminated. The same command again goes on.", err=True)
+        sys.exit(143)

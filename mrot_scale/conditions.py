@@ -371,7 +371,8 @@ def _compare_value(values: Any, sign: str, value: Value, field: pa.Field) -> Any
         return _IN_ARROW[sign](values, pa.scalar(value, values.type))
     raise ConfigError(
         f"Column {field.name!r} has type {field.type}, which cannot be compared with "
-        f"{value!r:.60}. Compare numbers with numbers, strings with strings, dates with '2024-05-31'."
+        f"{value!r:.60}. Compare numbers with numbers, strings with strings, dates with "
+        "'2024-05-31'."
     )
 
 

@@ -143,8 +143,8 @@ def fit_rows(
     anchors = anchor_stage(points, setup)
     routes = route_stage(points, anchors, setup)
     standings = [
-        calibrate_view(p.view, *parts, setup)
-        for p, *parts in zip(points, efforts, anchors, routes, strict=True)
+        calibrate_view(p.view, solved, sets, routed, setup)
+        for p, solved, sets, routed in zip(points, efforts, anchors, routes, strict=True)
     ]
     targets = fit_targets(np.column_stack([s.target_rarity for s in standings]))
     shares = targets.shares(np.column_stack([s.target_rarity for s in standings]))
@@ -155,13 +155,11 @@ def fit_rows(
     return Fit(model, labelled[complete], geometric_means(efforts, standings), recall)
 
 
-def usable_sample(
-    sample: Floats, policy: NonFinite
-) -> tuple[Floats, Floats, NDArray[np.bool_]]:
+def usable_sample(sample: Floats, policy: NonFinite) -> tuple[Floats, Floats, NDArray[np.bool_]]:
     """Return the rows to learn from, the value that fills each column, and which rows they are."""
-    fill, complete = column_medians(sample), np.isfinite(sample).all(axis=1)
-    if policy != "score-nan":
-        complete[:] = True
+    fill, complete = column_medians(sample), np.ones(len(sample), dtype=bool)
+    if policy == "score-nan":
+        complete = np.asarray(np.isfinite(sample).all(axis=1))
     usable = fill_non_finite(sample[complete], fill)
     if len(usable) < 2:
         raise DataError(f"Only {len(usable)} of {len(sample)} rows are finite; give more.")

@@ -40,7 +40,7 @@ def _origin(values: Floats) -> float:
     return float(np.floor(median) if whole else median)
 
 
-def to_stored(rows: Floats, origin: Floats) -> Stored:
+def to_stored(rows: Floats, origin: Floats, *, first_row: int = 0) -> Stored:
     """Return the rows as they rest, or say which value has no room."""
     shifted = rows - origin
     with np.errstate(invalid="ignore"):
@@ -48,7 +48,7 @@ def to_stored(rows: Floats, origin: Floats) -> Stored:
     if too_far.any():
         row, column = np.argwhere(too_far)[0]
         raise DataError(
-            f"Value {rows[row, column]:g} in row {row}, column {column}, is too large "
+            f"Value {rows[row, column]:g} in row {first_row + row}, feature {column}, is too large "
             f"(limit {LARGEST_STORED:g}). Rescale the column."
         )
     return np.asarray(shifted, dtype=np.float32)

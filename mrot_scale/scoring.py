@@ -72,7 +72,9 @@ class FittedModel:
 
     def rounded(self, rows: Floats) -> Floats:
         """Return rows in memory as they would come out of a store."""
-        return rows if self.origin is None else from_stored(to_stored(rows, self.origin), self.origin)
+        return (
+            rows if self.origin is None else from_stored(to_stored(rows, self.origin), self.origin)
+        )
 
     def raw_values(self, rows: Floats, method: Method, threads: int = 1) -> Floats:
         """Return the uncalibrated value of finite rows: higher is more anomalous."""

@@ -2,10 +2,17 @@
 
 from mrot_scale.conditions import parse_condition
 from mrot_scale.config import Config, NonFinite
-from mrot_scale.errors import ConfigError, DataError
+from mrot_scale.errors import ConfigError, DataError, OutputError
+from mrot_scale.storing.location import Location
 from mrot_scale.storing.store import FeatureStore
 
 _ROWS_SHOWN = 5
+
+
+def check_absent(output: Location) -> None:
+    """Refuse an output that exists, where nothing is to be gone on with."""
+    if output.exists():
+        raise OutputError(f"{output} exists already. Choose another path or remove it.")
 
 
 def check_fit_input(store: FeatureStore, config: Config, exclude: str | None) -> None:

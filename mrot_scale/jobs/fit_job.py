@@ -6,11 +6,11 @@ The stages in order, each a list of tasks over views, parts, repeats and blocks;
 
 import json
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mrot_scale.conditions import parse_condition
 from mrot_scale.config import Config
 from mrot_scale.encoding import rare_levels
 from mrot_scale.fitting import plan_fit
@@ -20,6 +20,7 @@ from mrot_scale.jobs.labelled import EFFORT_BLOCK_BATCHES, ROUTE_BLOCK_ROWS, Lab
 from mrot_scale.jobs.opening import (
     AnyConfig,
     fingerprint,
+    for_input,
     opened_runner,
     run_location,
     settled,
@@ -58,9 +59,9 @@ def fit(
     *,
     workers: int | None = None,
     exclude_where: str | None = None,
+    id: str | None = None,
     new_run: bool = False,
     progress: Report | None = None,
-    overrides: Mapping[str, Any] | None = None,
 ) -> Fitted:
     """Learn a model from the rows of a store (or of a table source, ingested first).
 
@@ -72,14 +73,16 @@ def fit(
         Processes of a local cluster, or workers to wait for.
     exclude_where
         Condition on columns, such as ``label == 1``; rows that meet it are not learnt from.
+    id
+        Column of a table source that names each row.
     new_run
         Start over where an earlier run on other terms was not finished.
     """
     start, target = time.perf_counter(), Location(model)
-    settings = settled(config, **{**(overrides or {}), "cluster": {"workers": workers}})
+    settings = settled(config, cluster={"workers": workers})
     source = store_of(store, target)
     if source.is_temporary:
-        ingest(store, source.store.address, config=settings, new_run=new_run, progress=progress)
+        _ingest_source(store, source.store, id, exclude_where, settings, new_run, progress)
     opened = FeatureStore.open(source.store)
     check_fit_input(opened, settings, exclude_where)
     run = RunFolder.open(
@@ -99,6 +102,30 @@ def fit(
     return _fitted(target, opened, run, time.perf_counter() - start, was_done)
 
 
+def _ingest_source(
+    table: Any,
+    store: Location,
+    id: str | None,
+    exclude_where: str | None,
+    config: Config,
+    new_run: bool,
+    progress: Report | None,
+) -> None:
+    """Ingest a table source; columns of the condition are carried along, not learnt from."""
+    named = sorted(parse_condition(exclude_where).columns) if exclude_where else []
+    carried = [name for name in named if name != id]
+    ingest(
+        table,
+        store.address,
+        id=id,
+        keep=carried,
+        exclude=carried,
+        config=for_input(config),
+        new_run=new_run,
+        progress=progress,
+    )
+
+
 def _fingerprint(store: FeatureStore, config: Config, exclude: str | None) -> Any:
     settings = config.method.model_dump(mode="json") | {"coverage": config.coverage}
     settings |= {"exclude_where": exclude, "scoring": _threshold_settings(config)}
@@ -113,9 +140,7 @@ def _fitted(
     target: Location, store: FeatureStore, run: RunFolder, seconds: float, was_done: bool
 ) -> Fitted:
     validation = json.loads((target / "validation.json").read())
-    labelled = sum(
-        r.facts["rows"] for r in run.records.values() if r.key.startswith("gather/")
-    )
+    labelled = sum(r.facts["rows"] for r in run.records.values() if r.key.startswith("gather/"))
     return Fitted(str(target), store.n_rows, labelled, validation, seconds, was_done)
 
 
@@ -240,9 +265,7 @@ class FitStages:
             found[v][p].append(record.to_json())
         return found
 
-    def _anchors(
-        self, first: Any, learnt: list[Any], zones: list[list[Any]] | None
-    ) -> list[Any]:
+    def _anchors(self, first: Any, learnt: list[Any], zones: list[list[Any]] | None) -> list[Any]:
         tasks = [
             self._task(
                 "solve_anchors",

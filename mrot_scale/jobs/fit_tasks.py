@@ -340,7 +340,9 @@ def train_fold(
     unseen = predict_fold(
         fit_of(kind, config.seed, None),
         (work.array(part, "rows"), work.array(labels, "shares")),
-        None if imagined is None else (work.array(imagined, "rows"), work.array(imagined, "shares")),
+        None
+        if imagined is None
+        else (work.array(imagined, "rows"), work.array(imagined, "shares")),
         folds=config.folds,
         seed=config.seed,
         fold=fold,
@@ -405,9 +407,7 @@ def assemble_model(
             seed=config.seed,
         ),
     )
-    model = replace(
-        model, feature_names=schema.features, origin=schema.origins, schema=schema
-    )
+    model = replace(model, feature_names=schema.features, origin=schema.origins, schema=schema)
     for name, content in model_files(model, settings).content.items():
         work.attempt.put(name, content)
     return work.attempt.record()

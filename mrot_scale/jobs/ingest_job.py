@@ -14,7 +14,13 @@ from typing import Any
 
 from mrot_scale.config import Config
 from mrot_scale.errors import DataError, LeftOutWarning
-from mrot_scale.jobs.opening import AnyConfig, fingerprint, quiet, run_location, settled
+from mrot_scale.jobs.opening import (
+    AnyConfig,
+    fingerprint,
+    quiet,
+    run_location,
+    settled,
+)
 from mrot_scale.model.persist import load_schema
 from mrot_scale.progress import Report
 from mrot_scale.reading.sources import TableStream, open_source
@@ -22,7 +28,12 @@ from mrot_scale.running.commit import Attempt, Record, RunFolder, task_key
 from mrot_scale.running.publish import Folder, is_finished, publish_once
 from mrot_scale.storing.arrays import METADATA, ArraySpec, group_metadata
 from mrot_scale.storing.chunks import RowChunks, rows_per_chunk
-from mrot_scale.storing.ingestion import ChunkContent, ColumnChoice, StoreBuilder, choose_columns
+from mrot_scale.storing.ingestion import (
+    ChunkContent,
+    ColumnChoice,
+    StoreBuilder,
+    choose_columns,
+)
 from mrot_scale.storing.location import Location
 from mrot_scale.storing.schema import Schema
 from mrot_scale.storing.store import (

@@ -44,7 +44,14 @@ def quiet(stage: str, done: int, total: int) -> None:
 
 def run_location(config: Config, output: Location) -> Location:
     """Return where the run of an output keeps its journal and stages."""
-    return Location(config.run.folder) if config.run.folder else output.sibling(f"{output.name}.run")
+    return (
+        Location(config.run.folder) if config.run.folder else output.sibling(f"{output.name}.run")
+    )
+
+
+def for_input(config: Config) -> Config:
+    """Return the settings for ingesting a job's own input: that run has a folder of its own."""
+    return config.model_copy(update={"run": config.run.model_copy(update={"folder": None})})
 
 
 def fingerprint(command: str, inputs: Mapping[str, Any], settings: Mapping[str, Any]) -> Any:

@@ -14,6 +14,7 @@ from mrot_scale.jobs.ingest_job import ingest
 from mrot_scale.jobs.opening import (
     AnyConfig,
     fingerprint,
+    for_input,
     opened_runner,
     run_location,
     settled,
@@ -74,7 +75,6 @@ def score(
     workers: int | None = None,
     new_run: bool = False,
     progress: Report | None = None,
-    overrides: Mapping[str, Any] | None = None,
 ) -> Scored:
     """Give every row of a store (or of a table source, ingested first) its score.
 
@@ -88,10 +88,7 @@ def score(
         Column of a table source that names each row.
     """
     start, target = time.perf_counter(), Location(out)
-    settings = settled(
-        config,
-        **{**(overrides or {}), "cluster": {"workers": workers}, "scoring": {"method": method}},
-    )
+    settings = settled(config, cluster={"workers": workers}, scoring={"method": method})
     place = Location(model)
     fitted, saved = load_model(place)
     source = store_of(store, target)
@@ -102,7 +99,7 @@ def score(
             id=id,
             keep=keep,
             like=model,
-            config=settings,
+            config=for_input(settings),
             new_run=new_run,
             progress=progress,
         )

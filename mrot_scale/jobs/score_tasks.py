@@ -165,9 +165,7 @@ def _kept_column(store: FeatureStore, ids: Any, stored: NDArray[np.float32], nam
     return ids[name] if name in ids.column_names else store.decoded_column(stored, name)
 
 
-def _partitioned(
-    scored: Any, ids: Any, keys: tuple[str, ...], chunk: int
-) -> list[tuple[str, Any]]:
+def _partitioned(scored: Any, ids: Any, keys: tuple[str, ...], chunk: int) -> list[tuple[str, Any]]:
     """Return the rows of each partition, with the path that plain readers know it by."""
     name = f"part-{chunk:06d}.parquet"
     if not keys:

@@ -25,9 +25,7 @@ METHODS: tuple[Method, ...] = ("model", "effort")
 _LIBRARIES = ("numpy", "scipy", "scikit-learn", "POT", "faiss-cpu", "lightgbm")
 
 
-def save_model(
-    model: FittedModel, place: Location, extra: dict[str, Any] | None = None
-) -> None:
+def save_model(model: FittedModel, place: Location, extra: dict[str, Any] | None = None) -> None:
     """Write the model as a new directory; `extra` is kept for the caller."""
     model_files(model, extra).write(place)
 

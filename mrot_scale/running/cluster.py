@@ -154,12 +154,15 @@ def open_workers(config: ClusterConfig, storage: Sequence[Location] = ()) -> Ite
     import dask
     from distributed import Client  # brings Dask's own defaults: must come before ours
 
-    with dask.config.set(_DASK_SETTINGS), _cluster(config) as address:
-        with _connected(Client, address, config.timeout_s) as client:
-            count = _wait_for_workers(client, config)
-            _check_versions(client)
-            _check_storage(client, storage)
-            yield DaskWorkers(client, count)
+    with (
+        dask.config.set(_DASK_SETTINGS),
+        _cluster(config) as address,
+        _connected(Client, address, config.timeout_s) as client,
+    ):
+        count = _wait_for_workers(client, config)
+        _check_versions(client)
+        _check_storage(client, storage)
+        yield DaskWorkers(client, count)
 
 
 def local_workers(config: ClusterConfig) -> int:

@@ -6,7 +6,6 @@ symbolic link on disk and as a pointer object on object stores, where names cann
 """
 
 import json
-import os
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import uuid4
@@ -130,10 +129,9 @@ def _rename_new(staging: Location, target: Location) -> None:
 def _point_link(visible: Location, generation: str) -> None:
     link = visible.path.with_name(f".{visible.name}.{uuid4().hex[:12]}.link")
     try:
-        os.symlink(generation, link, target_is_directory=True)
+        link.symlink_to(generation, target_is_directory=True)
         link.replace(visible.path)
         sync_folder(visible.path.parent)
     except OSError as error:
         link.unlink(missing_ok=True)
         raise OutputError(f"Cannot point {visible} to its data: {error.strerror}.") from error
-

@@ -150,7 +150,9 @@ def open_foreign(location: Location) -> ForeignArray:
         if location.is_local:
             array = zarr.open_array(LocalStore(location.address, read_only=True), mode="r")
         else:
-            array = zarr.open_array(FsspecStore.from_url(location.address, read_only=True), mode="r")
+            array = zarr.open_array(
+                FsspecStore.from_url(location.address, read_only=True), mode="r"
+            )
     except Exception as error:
         raise DataError(f"{location} cannot be opened as a Zarr array: {error}.") from None
     if array.ndim not in (1, 2) or np.dtype(array.dtype).kind not in "fiub":

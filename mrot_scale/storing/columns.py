@@ -96,7 +96,9 @@ class ColumnEncoder:
             return list(_vectors(values, self._width).T)
         if self.kind == "time":
             return _cycle(_microseconds(pc.cast(values, pa.time64("us"))), _SECONDS_PER_DAY)
-        moments = _microseconds(pc.cast(values, pa.timestamp("us", getattr(values.type, "tz", None))))
+        moments = _microseconds(
+            pc.cast(values, pa.timestamp("us", getattr(values.type, "tz", None)))
+        )
         cycles = _cycle(moments, _SECONDS_PER_WEEK)
         if self.kind == "datetime":
             cycles = _cycle(moments, _SECONDS_PER_DAY) + cycles
@@ -127,7 +129,7 @@ def _cycle(microseconds: Floats, seconds: int) -> list[Floats]:
 
 def _vectors(values: Any, width: int) -> Floats:
     flat = _as_floats(pc.list_flatten(pc.fill_null(values, [np.nan] * width)))
-    return flat.reshape(len(values), width)
+    return np.asarray(flat.reshape(len(values), width))
 
 
 class Codes:
@@ -153,7 +155,7 @@ class Codes:
             table[position] = MISSING_CODE if word is None else self._code(str(word))
         codes = table[positions]
         self._count(codes)
-        return codes.astype(np.float64)
+        return np.asarray(codes, dtype=np.float64)
 
     def _code(self, word: str) -> int:
         code = self._code_of.get(word)

@@ -84,6 +84,12 @@ def choose_columns(
     return ColumnChoice(tuple(features), id_column, carried, tuple(partition_keys), left_out)
 
 
+def n_features(schema: Any, choice: ColumnChoice) -> int:
+    """Return how many features the chosen columns become."""
+    encoders = [ColumnEncoder(n, _type_of(schema, n, {}), None, 1) for n in choice.features]
+    return sum(len(e.column.features) for e in encoders)
+
+
 def _check_known(named: Sequence[str], known: Sequence[str]) -> None:
     for name in named:
         if name not in known:
@@ -171,7 +177,7 @@ class StoreBuilder:
         ]
         self._repeats = RepeatFinder(scratch) if choice.id_column else None
         self._source_schema = source_schema
-        self._statistics: ColumnStatistics | None = None
+        self._statistics = ColumnStatistics(self.n_features)
         self._origin: Floats | None = np.array(like.origin) if like else None
         self._n_rows = 0
 
@@ -206,18 +212,17 @@ class StoreBuilder:
     def _stored(self, batches: Iterable[Any]) -> Iterator[tuple[NDArray[np.float32], Any]]:
         """Yield batches of rows as they will rest, with their identifiers."""
         for rows, names in self._with_origin(self._encoded(batches)):
-            assert self._origin is not None and self._statistics is not None  # set by the head
+            assert self._origin is not None  # set by the head
             try:
-                stored = to_stored(rows, self._origin)
+                stored = to_stored(rows, self._origin, first_row=self._n_rows)
             except DataError as error:
-                raise DataError(f"{error} (rows from {self._n_rows} on)") from None
-            self._statistics.add(rows, stored, self._origin)
+                raise DataError(f"{error} Columns: {', '.join(self._choice.features)}.") from None
+            self._statistics.add(rows, stored)
             self._n_rows += len(rows)
             yield stored, names
 
     def _with_origin(self, encoded: Iterator[tuple[Floats, Any]]) -> Iterator[tuple[Floats, Any]]:
         """Hold back the head of the table until it has decided the origins."""
-        self._statistics = ColumnStatistics(self.n_features)
         held: list[tuple[Floats, Any]] = []
         for rows, names in encoded:
             held.append((rows, names))
@@ -252,8 +257,8 @@ class StoreBuilder:
     def _identifiers(self, batch: Any, n_before: int) -> Any:
         if self._choice.id_column:
             keys = batch.column(self._choice.id_column)
-            assert self._repeats is not None
-            self._repeats.add(keys)
+            if self._repeats:
+                self._repeats.add(keys)
         else:
             keys = pa.array(np.arange(n_before, n_before + batch.num_rows))
         columns = {self.id_name: keys}
@@ -262,7 +267,7 @@ class StoreBuilder:
 
     def finish(self, *, allow_lost_values: bool) -> Schema:
         """Return the schema of all rows seen, or why they make no store."""
-        if self._n_rows == 0 or self._statistics is None or self._origin is None:
+        if self._n_rows == 0 or self._origin is None:
             raise DataError("The source has 0 rows.")
         self._check_identifiers()
         schema = Schema(

@@ -28,15 +28,13 @@ class Location:
     """An address of a file or folder; `location / "name"` is one below it."""
 
     def __init__(self, address: "str | os.PathLike[str] | Location") -> None:
-        text = address.address if isinstance(address, Location) else os.fspath(address)
+        text: str = address.address if isinstance(address, Location) else os.fspath(address)
         if not text:
             raise ConfigError("An empty path was given.")
         protocol, found, rest = text.partition("://")
         self.protocol = protocol if found else "file"
-        if self.protocol == "file":
-            self.address = str(Path(rest if found else text).absolute())
-        else:
-            self.address = text.rstrip("/")
+        local = str(Path(rest if found else text).absolute())
+        self.address: str = local if self.protocol == "file" else text.rstrip("/")
 
     def __truediv__(self, name: str) -> "Location":
         return Location(f"{self.address}/{name}")
@@ -114,7 +112,7 @@ class Location:
         """Return the names of what lies directly below, sorted."""
         with self._explained("list"):
             if self.is_local:
-                return sorted(os.listdir(self.address))
+                return sorted(path.name for path in self.path.iterdir())
             found = self.filesystem.ls(self.address, detail=False)
             return sorted({str(p).rstrip("/").rpartition("/")[2] for p in found})
 
@@ -123,7 +121,9 @@ class Location:
         with self._explained("list"):
             if self.is_local:
                 files = (p for p in self.path.rglob("*") if p.is_file())
-                return dict(sorted((str(p.relative_to(self.path)), p.stat().st_size) for p in files))
+                return dict(
+                    sorted((str(p.relative_to(self.path)), p.stat().st_size) for p in files)
+                )
             root = self.filesystem._strip_protocol(self.address)
             found = self.filesystem.find(self.address, detail=True)
             return {p[len(root) + 1 :]: int(i["size"]) for p, i in sorted(found.items())}

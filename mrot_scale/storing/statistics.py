@@ -126,8 +126,8 @@ class ColumnStatistics:
         self._bad_rows: list[list[int]] = [[] for _ in range(n_columns)]
         self._sample = _RowSample(n_columns, sample_rows)
 
-    def add(self, rows: Floats, stored: Singles, origin: Floats) -> None:
-        """Take the next rows (n, d) as read, and float32(rows - origin) as written."""
+    def add(self, rows: Floats, stored: Singles) -> None:
+        """Take the next rows (n, d) as read and, less their origin, as written."""
         n_columns = len(self._values)
         if rows.shape != stored.shape or rows.shape[1:] != (n_columns,):
             raise ValueError(

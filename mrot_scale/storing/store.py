@@ -103,7 +103,9 @@ class FeatureStore:
         values = from_stored(stored[:, position], self.schema.origins[position])
         if column.kind == "category":
             codes = pa.array(values.astype(np.int64), mask=values < 0)
-            return pa.DictionaryArray.from_arrays(codes, list(column.vocabulary)).dictionary_decode()
+            return pa.DictionaryArray.from_arrays(
+                codes, list(column.vocabulary)
+            ).dictionary_decode()
         floats = pa.array(values, from_pandas=True)
         return floats.cast(pa.bool_()) if column.kind == "boolean" else floats
 
@@ -134,4 +136,6 @@ def _read_listed(location: Location, manifest: Manifest, name: str) -> bytes:
     try:
         return entry.check((location / name).read(), str(location / name))
     except MissingInputError:
-        raise DamagedDataError(f"{location / name} is missing. Restore it or ingest again.") from None
+        raise DamagedDataError(
+            f"{location / name} is missing. Restore it or ingest again."
+        ) from None

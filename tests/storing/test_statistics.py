@@ -18,7 +18,6 @@ from tests.strategies import chunk_sizes, examples, seeds
 
 Floats = NDArray[np.float64]
 
-NO_ORIGIN = np.zeros(1)
 
 
 def summaries(rows: Floats, sizes: list[int] | None = None, **options: int) -> list[ColumnSummary]:
@@ -28,7 +27,7 @@ def summaries(rows: Floats, sizes: list[int] | None = None, **options: int) -> l
         stored = rows.astype(np.float32)
     stops = np.cumsum([len(rows)] if sizes is None else sizes)
     for start, stop in zip([0, *stops[:-1]], stops, strict=True):
-        gathered.add(rows[start:stop], stored[start:stop], NO_ORIGIN)
+        gathered.add(rows[start:stop], stored[start:stop])
     return gathered.finish()
 
 
@@ -138,7 +137,7 @@ def test_the_sample_holds_on_to_the_smallest_keys() -> None:
     n_rows, kept = 200_000, 500
     gathered = ColumnStatistics(1, sample_rows=kept)
     rows = np.arange(float(n_rows))[:, None]
-    gathered.add(rows, rows.astype(np.float32), NO_ORIGIN)
+    gathered.add(rows, rows.astype(np.float32))
     gathered.finish()
     sizes = [65_536, 65_536, 65_536, n_rows - 3 * 65_536]
     keys = np.concatenate(
@@ -171,7 +170,7 @@ def test_lost_values_are_pooled_over_every_sixteenth_block() -> None:
 def test_values_stored_from_their_origin_are_kept() -> None:
     rows, origin = 2.0**24 + np.arange(1_000.0)[:, None], np.array([2.0**24])
     gathered = ColumnStatistics(1)
-    gathered.add(rows, (rows - origin).astype(np.float32), origin)
+    gathered.add(rows, (rows - origin).astype(np.float32))
     assert gathered.finish()[0].lost_share == 0.0
 
 
@@ -188,9 +187,9 @@ def test_wide_tables_get_shorter_blocks() -> None:
 def test_rows_that_do_not_fit_are_refused() -> None:
     gathered = ColumnStatistics(2)
     with pytest.raises(ValueError, match=r"\(4, 3\).*2 columns"):
-        gathered.add(np.zeros((4, 3)), np.zeros((4, 3), dtype=np.float32), NO_ORIGIN)
+        gathered.add(np.zeros((4, 3)), np.zeros((4, 3), dtype=np.float32))
     with pytest.raises(ValueError, match=r"\(1, 2\)"):
-        gathered.add(np.zeros((4, 2)), np.zeros((1, 2), dtype=np.float32), NO_ORIGIN)
+        gathered.add(np.zeros((4, 2)), np.zeros((1, 2), dtype=np.float32))
 
 
 SOUND: dict[str, Any] = {

@@ -1,0 +1,1 @@
+"""The commands, one function each: options in, a job called, its result printed."""

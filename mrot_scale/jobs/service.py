@@ -1,0 +1,75 @@
+"""A few rows at a time, for services, and published scores for programs."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.fs as pafs
+from numpy.typing import NDArray
+
+from mrot_scale.config import Method
+from mrot_scale.encoding import Decoder
+from mrot_scale.errors import DataError
+from mrot_scale.jobs.score_tasks import open_model
+from mrot_scale.model.persist import model_schema
+from mrot_scale.precision import to_stored
+from mrot_scale.reading.sources import open_source
+from mrot_scale.rows import check_values
+from mrot_scale.running.publish import resolve
+from mrot_scale.scoring import FittedModel
+from mrot_scale.storing.columns import ColumnEncoder
+from mrot_scale.storing.ingestion import choose_columns
+from mrot_scale.storing.location import Location
+from mrot_scale.storing.manifest import MANIFEST, Entry
+from mrot_scale.storing.schema import Schema
+from mrot_scale.threads import one_native_thread
+
+_UNLIMITED = 2**31
+
+
+def score_rows(model: str | Path, rows: Any, *, method: Method = "model") -> NDArray[np.float32]:
+    """Return the score of a few rows: a table object, or a list of dicts.
+
+    The model is loaded once per process and again only when it was replaced.
+    """
+    place = resolve(Location(model))
+    fitted = open_model(place.address, Entry.of((place / MANIFEST).read()).sha256)
+    table = pa.Table.from_pylist(rows) if isinstance(rows, list) else rows
+    encoded = _encoded(fitted, table)
+    check_values(encoded, model_schema(fitted).features, fitted.config.non_finite)
+    with one_native_thread():
+        return fitted.score_by_policy(encoded, method)
+
+
+def _encoded(model: FittedModel, table: Any) -> NDArray[np.float64]:
+    """Return rows as the model would see them after an ingest like it."""
+    schema = model_schema(model)
+    stream = open_source(table)
+    choice = choose_columns(stream.schema, like=schema)
+    batches = list(stream.read(choice.features))
+    if not batches:
+        raise DataError("There are 0 rows to score.")
+    known = {c.name: c for c in schema.columns}
+    encoders = [
+        ColumnEncoder(n, stream.schema.field(n).type, known[n], _UNLIMITED) for n in choice.features
+    ]
+    rows = np.concatenate(
+        [
+            np.column_stack(
+                [f for e, n in zip(encoders, choice.features, strict=True) for f in e.encode(b[n])]
+            )
+            for b in batches
+        ]
+    )
+    found = Schema(tuple(e.column for e in encoders), schema.origin, len(rows), "row")
+    return Decoder(schema, found).rows(to_stored(rows, schema.origins))
+
+
+def open_scores(parquet: str | Path) -> Any:
+    """Return published Parquet scores as a pyarrow dataset, wherever they are."""
+    place = resolve(Location(parquet))
+    handler = pafs.PyFileSystem(pafs.FSSpecHandler(place.filesystem))
+    path = place.filesystem._strip_protocol(place.address)
+    return ds.dataset(path, filesystem=handler, partitioning="hive")
