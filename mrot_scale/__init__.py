@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from mrot_scale.config import Config, MethodConfig, load_config
+    from mrot_scale.config import Config, MethodConfig
+    from mrot_scale.config_layers import load_config
     from mrot_scale.estimator import MROT
     from mrot_scale.jobs.fit_job import fit
     from mrot_scale.jobs.ingest_job import ingest
@@ -24,7 +25,7 @@ _HOME_OF = {
     "Problem": "mrot_scale.method.efforts",
     "fit": "mrot_scale.jobs.fit_job",
     "ingest": "mrot_scale.jobs.ingest_job",
-    "load_config": "mrot_scale.config",
+    "load_config": "mrot_scale.config_layers",
     "minibatch_efforts": "mrot_scale.method.efforts",
     "open_scores": "mrot_scale.jobs.service",
     "score": "mrot_scale.jobs.score_job",

@@ -11,13 +11,13 @@ from pydantic import ValidationError
 
 from mrot_scale import MROT, MethodConfig, load_config
 from mrot_scale.config import (
-    RESERVED_VARIABLES,
     Config,
     StoreConfig,
     ViewConfig,
     method_config,
     paper_settings,
 )
+from mrot_scale.config_layers import RESERVED_VARIABLES
 from mrot_scale.errors import ConfigError, MissingInputError
 from mrot_scale.storing.location import Location
 
@@ -378,7 +378,8 @@ def test_settings_cannot_be_changed_after_checking() -> None:
 
 def test_reading_settings_loads_no_numerical_library() -> None:
     code = (
-        "import sys; from mrot_scale.config import load_config; load_config(environment={})\n"
+        "import sys; from mrot_scale.config_layers import load_config\n"
+        "load_config(environment={})\n"
         "import mrot_scale.config_text\n"
         "print(sorted({'numpy', 'sklearn', 'dask', 'fsspec'} & set(sys.modules)))"
     )

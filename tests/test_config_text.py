@@ -11,7 +11,8 @@ import pytest
 import yaml
 from pydantic import BaseModel
 
-from mrot_scale.config import Config, inner_model, load_config
+from mrot_scale.config import Config, inner_model
+from mrot_scale.config_layers import load_config
 from mrot_scale.config_text import initial_text, schema_text, show_config
 
 CONFIGS = Path(__file__).parent.parent / "configs"

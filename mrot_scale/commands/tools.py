@@ -62,7 +62,7 @@ def doctor(
 @config_app.command("show", epilog="Example: mrot-scale config show -c configs/laptop.yaml")
 def show(config: ConfigFile = None, set: Settings = None) -> None:
     """Print the settings a command would use: file, environment (MROT_*), then flags."""
-    from mrot_scale.config import load_config
+    from mrot_scale.config_layers import load_config
     from mrot_scale.config_text import show_config
 
     typer.echo(show_config(load_config(config, overrides=set_overrides(set))), nl=False)

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mrot_scale.config import Config, load_config
+from mrot_scale.config import Config
+from mrot_scale.config_layers import load_config
 from mrot_scale.progress import Report
 from mrot_scale.running.cluster import open_workers
 from mrot_scale.running.commit import RunFolder
