@@ -175,7 +175,11 @@ def _changed(settings: Facts) -> Facts:
     """Return the settings that are not as they are by default."""
     usual = Config().model_dump(mode="json")
     usual |= usual["store"] | usual["scoring"]  # where runs keep them without their block
-    return {n: v for n, v in settings.items() if not _is_usual(v, usual.get(n, v or None))}
+    return {
+        name: value
+        for name, value in settings.items()
+        if (not _is_usual(value, usual[name]) if name in usual else value)
+    }
 
 
 def _is_usual(value: Any, usual: Any) -> bool:

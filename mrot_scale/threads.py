@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from numbers import Integral
 from typing import Any
 
-from threadpoolctl import threadpool_limits
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from mrot_scale.errors import ConfigError
 
@@ -40,3 +40,11 @@ def one_native_thread() -> Iterator[None]:
     """
     with threadpool_limits(limits=1):
         yield
+
+
+def native_pools() -> list[dict[str, Any]]:
+    """Return the thread pools of native libraries loaded so far: name, file and threads of each."""
+    return [
+        {"name": str(p["prefix"]), "file": str(p["filepath"]), "threads": int(p["num_threads"])}
+        for p in threadpool_info()
+    ]

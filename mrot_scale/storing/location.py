@@ -23,6 +23,14 @@ from mrot_scale.errors import (
 
 _EXTRA_OF = {"s3": "s3", "s3a": "s3", "gs": "gs", "gcs": "gs", "az": "az", "abfs": "az"}
 
+_S3_SETTINGS = {
+    "connect_timeout": 5,
+    "read_timeout": 10,
+    "retries": {"mode": "standard", "max_attempts": 3},
+}
+_S3_ROUNDS = 2
+"""How often s3fs tries, botocore's attempts each time: left alone, both try for half an hour."""
+
 
 class Location:
     """An address of a file or folder; `location / "name"` is one below it."""
@@ -82,8 +90,12 @@ class Location:
 
         try:
             # Listings may be stale when other processes write: never cache them.
-            options = {} if self.is_local else {"use_listings_cache": False}
-            return fsspec.filesystem(self.protocol, **options)
+            options: dict[str, Any] = {} if self.is_local else {"use_listings_cache": False}
+            if _EXTRA_OF.get(self.protocol) != "s3":
+                return fsspec.filesystem(self.protocol, **options)
+            made = fsspec.filesystem(self.protocol, **options, config_kwargs=_S3_SETTINGS)
+            made.retries = _S3_ROUNDS
+            return made
         except ImportError:
             extra = _EXTRA_OF.get(self.protocol, self.protocol)
             raise MissingLibraryError(
@@ -148,14 +160,18 @@ class Location:
                 self.filesystem.pipe_file(self.address, content)
 
     def write_new(self, content: bytes) -> bool:
-        """Write a file unless one is there already; tell whether it was written."""
+        """Write a file unless one is there already; tell whether it was written.
+
+        Writers must differ in content: on object stores the same bytes count as one's own.
+        """
         with self._explained("write"):
             if self.is_local:
                 return _create_durably(self.path, content)
             try:
                 self.filesystem.pipe_file(self.address, content, mode="create")
             except FileExistsError:
-                return False
+                # Perhaps our own: its answer was lost on the way, and it was sent again.
+                return self.read() == content
             return True
 
     def append_line(self, line: bytes) -> None:
@@ -196,6 +212,8 @@ class Location:
         try:
             yield
         except FileNotFoundError as error:
+            if verb == "write":  # folders are made as needed: it is the bucket
+                raise OutputError(f"Cannot write {self.address}: {_reason(error)}.") from error
             raise MissingInputError(f"Nothing at {self.address}.") from error
         except (PermissionError, IsADirectoryError, NotADirectoryError, FileExistsError) as error:
             raise OutputError(f"Cannot {verb} {self.address}: {_reason(error)}.") from error

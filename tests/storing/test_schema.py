@@ -46,7 +46,7 @@ def schemas(draw: Any) -> Schema:
     gathered = ColumnStatistics(n_features)
     rows = np.array([origin, np.zeros(n_features), np.full(n_features, np.nan)])
     with np.errstate(over="ignore"):
-        gathered.add(rows, rows.astype(np.float32), np.zeros(n_features))
+        gathered.add(rows, rows.astype(np.float32))
     return Schema(
         columns=tuple(found),
         origin=tuple(origin),
