@@ -12,14 +12,14 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from importlib.metadata import PackageNotFoundError, metadata, requires, version
 from importlib.util import find_spec
 from pathlib import Path
 from threading import Thread
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 from uuid import uuid4
 
 if TYPE_CHECKING:
@@ -79,10 +79,13 @@ def checks(
         ("temporary files", _temporary_files),
     ):
         found += _looked(name, look, STORAGE_TIMEOUT_S + _CHILD_TIMEOUT_S)
+    sound = []
     for address in storage:
-        look_there = _storage_look(address)
-        found += _looked(f"storage {address}", look_there, STORAGE_TIMEOUT_S)
-    return found + _looked("workers", _workers_look(scheduler, storage), SCHEDULER_TIMEOUT_S)
+        there = _looked(f"storage {address}", _storage_look(address), STORAGE_TIMEOUT_S)
+        found += there
+        if all(check.status != "fail" for check in there):
+            sound.append(address)
+    return found + _looked("workers", _workers_look(scheduler, sound), SCHEDULER_TIMEOUT_S)
 
 
 def doctor_text(found: Sequence[Check]) -> str:
@@ -300,7 +303,7 @@ def _group_texts(root: Path, controller: str, second: str | None, first: str | N
         lines = (root / "proc/self/cgroup").read_text().splitlines()
     except OSError:
         return []
-    found = []
+    found: list[str] = []
     for line in lines:
         _, controllers, path = line.split(":", 2)
         if not controllers:
@@ -372,8 +375,11 @@ def _probe_folder(place: "Location") -> Iterator["Location"]:
     probe = place / f".mrot-scale-doctor-{uuid4().hex[:12]}"
     try:
         yield probe
-    finally:
-        probe.remove()
+    except Exception:
+        with suppress(Exception):  # what went wrong first is what to tell
+            probe.remove()
+        raise
+    probe.remove()
 
 
 def _objects_check(probe: "Location", name: str, note: str) -> Check:
@@ -515,13 +521,21 @@ def _workers_look(
 
 
 def _cluster_config(scheduler: "str | ClusterConfig | None") -> "ClusterConfig":
-    from mrot_scale.config import load_config
+    from pydantic import ValidationError
 
-    if scheduler is not None and not isinstance(scheduler, str):
+    from mrot_scale.config import ClusterConfig
+    from mrot_scale.errors import ConfigError
+
+    if isinstance(scheduler, ClusterConfig):
         return scheduler
-    settings: Mapping[str, Any] = {"kind": "local"} if scheduler is None else {"address": scheduler}
-    overrides = {"cluster": {**settings, "workers": 1, "timeout_s": _WORKER_TIMEOUT_S}}
-    return load_config(None, overrides=overrides, environment={}).cluster
+    chosen = {"kind": "local"} if scheduler is None else {"address": scheduler}
+    try:
+        return ClusterConfig.model_validate(
+            {**chosen, "workers": 1, "timeout_s": _WORKER_TIMEOUT_S}
+        )
+    except ValidationError as error:
+        reason = error.errors(include_url=False)[0]["msg"].removeprefix("Value error, ")
+        raise ConfigError(f"{scheduler!r}: {reason}.") from None
 
 
 def _where(config: "ClusterConfig") -> str:

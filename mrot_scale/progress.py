@@ -1,13 +1,25 @@
-"""Progress of long work: bars on a terminal, one line per stage anywhere else."""
+"""Progress of long work: bars on a terminal or in a notebook, one line per stage anywhere else."""
 
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import Progress, TaskID
 
 Report = Callable[[str, int, int], None]
-"""Called with stage, steps done and steps in all."""
+"""Called with stage, steps done and steps in all.
+
+The first call of a stage tells what was done before it began, 0 where nothing was. The number of
+steps may grow, and a stage may come again after it was through.
+"""
+
+_DONE_BEFORE = "done before"
 
 
 @dataclass
@@ -25,44 +37,85 @@ class StageTimes:
 
 @contextmanager
 def shown_progress() -> Iterator[Report]:
-    """Yield a report function that draws bars on a terminal and writes lines elsewhere."""
-    if sys.stderr.isatty():
-        with _bars() as report:
-            yield report
-    else:
-        yield _line_per_stage()
+    """Yield a report function that draws bars where they can be drawn and writes lines elsewhere.
 
-
-@contextmanager
-def _bars() -> Iterator[Report]:
+    In a notebook: ``with shown_progress() as report: fit(store, model, progress=report)``.
+    """
     from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeRemainingColumn,
+
+    console = Console(stderr=True)
+    if _can_draw(console):
+        with _drawn(console) as bars:
+            yield StageBars(bars)
+    else:
+        yield StageLines()
+
+
+def _can_draw(console: "Console") -> bool:
+    if console.is_jupyter:
+        return find_spec("ipywidgets") is not None  # without it, rich shows nothing but a warning
+    return sys.stderr.isatty() and not console.is_dumb_terminal
+
+
+def _drawn(console: "Console") -> "Progress":
+    from rich import progress
+
+    return progress.Progress(
+        progress.TextColumn("{task.description:>12}"),
+        progress.BarColumn(),
+        progress.MofNCompleteColumn(),
+        progress.TimeElapsedColumn(),
+        progress.TextColumn("{task.fields[note]}"),
+        console=console,
     )
 
-    columns = TextColumn("{task.description:>10}"), BarColumn(), MofNCompleteColumn()
-    with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True)) as bars:
-        tasks: dict[str, object] = {}
 
-        def report(stage: str, done: int, total: int) -> None:
-            if stage not in tasks:
-                tasks[stage] = bars.add_task(stage, total=total)
-            bars.update(tasks[stage], completed=done, total=total)  # type: ignore[arg-type]
+class StageBars:
+    """Draws a bar for each stage, below those before it."""
 
-        yield report
+    def __init__(self, bars: "Progress") -> None:
+        self._bars = bars
+        self._open: dict[str, TaskID] = {}
+
+    def __call__(self, stage: str, done: int, total: int) -> None:
+        if stage not in self._open:
+            note = _note(done, total)
+            self._open[stage] = self._bars.add_task(stage, total=total or None, note=note)
+        self._bars.update(self._open[stage], completed=done, total=total or None)
+        if _is_through(done, total):
+            del self._open[stage]
 
 
-def _line_per_stage() -> Report:
-    started: dict[str, float] = {}
+@dataclass
+class _Begun:
+    at: float
+    done_before: int
 
-    def report(stage: str, done: int, total: int) -> None:
-        started.setdefault(stage, time.perf_counter())
-        if done == total:
-            took = time.perf_counter() - started[stage]
-            print(f"{stage}: {total} steps, {took:.1f} s", file=sys.stderr, flush=True)
 
-    return report
+class StageLines:
+    """Writes one line for each stage when it is through."""
+
+    def __init__(self) -> None:
+        self._open: dict[str, _Begun] = {}
+
+    def __call__(self, stage: str, done: int, total: int) -> None:
+        begun = self._open.setdefault(stage, _Begun(time.perf_counter(), done))
+        if not _is_through(done, total):
+            return
+        del self._open[stage]
+        steps = f"{total} step{'s' if total > 1 else ''}"
+        took = f"{time.perf_counter() - begun.at:.1f} s"
+        note = _note(begun.done_before, total)
+        said = [steps, note] if begun.done_before == total else [steps, took, note]
+        print(f"{stage}: {', '.join(filter(None, said))}", file=sys.stderr, flush=True)
+
+
+def _is_through(done: int, total: int) -> bool:
+    return 0 < total <= done  # a stage that does not know its steps yet begins with 0 of 0
+
+
+def _note(done_before: int, total: int) -> str:
+    """Return what to say of steps that an earlier run has done."""
+    if done_before == 0:
+        return ""
+    return _DONE_BEFORE if done_before >= total else f"{done_before} {_DONE_BEFORE}"

@@ -43,7 +43,7 @@ LOG_SCHEMA = pa.schema(
         ("reading", pa.int64()),
         ("read_at", pa.timestamp("s")),
         ("pump", pa.string()),
-        ("mode", pa.string()),
+        ("site", pa.string()),
         ("remote", pa.bool_()),
         *((name, pa.float64()) for name in COLUMNS),
         ("planted", pa.string()),
@@ -52,12 +52,12 @@ LOG_SCHEMA = pa.schema(
 """The full log: an identifier, 16 columns to learn from, and the truth."""
 
 BLOCK_ROWS = 50_000
-"""Rows of the log made at a time."""
+"""Rows of the log made at a time; the last block also has what is left, so that none is tiny."""
 
 _ANOMALY_SHARE = 0.01
 _REGIMES = np.array([600.0, 1450.0, 2900.0])  # typical speed when idle, running, flat out
 _SHARES = np.array([0.25, 0.6, 0.15])
-_MODES = ("idle", "running", "full")
+_SITES = ("Brook", "Dale", "Ford", "Mill", "Weir")
 _PUMPS = tuple(f"P-{number:02d}" for number in range(1, 41))
 _STRAY_PUMPS = ("T-01", "T-02", "T-03", "T-04")
 _REMOTE_SHARE = 0.3
@@ -90,7 +90,7 @@ def pump_readings(
 
 def n_blocks(n_rows: int) -> int:
     """Return the number of blocks in a log of this many rows."""
-    return -(-n_rows // BLOCK_ROWS)
+    return max(1, n_rows // BLOCK_ROWS)
 
 
 def pump_log(n_rows: int, *, seed: int = 0) -> Iterator[Any]:
@@ -102,17 +102,18 @@ def pump_log(n_rows: int, *, seed: int = 0) -> Iterator[Any]:
 def log_block(n_rows: int, block: int, *, seed: int = 0) -> Any:
     """Return one block of a log of `n_rows`, whatever blocks were made before it."""
     first = block * BLOCK_ROWS
-    n = min(BLOCK_ROWS, n_rows - first)
+    n = n_rows - first if block == n_blocks(n_rows) - 1 else BLOCK_ROWS
     rng = generator(seed, "pump log", block)
     rows, regime = _normal_readings(n, rng)
     places = _places(n, LOG_KINDS, _ANOMALY_SHARE, rng)
     _plant(rows, regime, places, rng)
     reading = np.arange(first, first + n)
+    pump = _pumps(n, places["stray"], rng)
     columns = {
         "reading": reading,
         "read_at": (_FIRST_READING_S + _SECONDS_APART * reading).astype("datetime64[s]"),
-        "pump": _pump_names(n, places["stray"], rng),
-        "mode": pa.array(_MODES).take(pa.array(regime)),
+        "pump": pa.array(_PUMPS + _STRAY_PUMPS).take(pa.array(pump)),
+        "site": pa.array(_SITES).take(pa.array(pump % len(_SITES))),
         "remote": rng.random(n) < _REMOTE_SHARE,
         "planted": _kind_of_rows(n, places).tolist(),
     }
@@ -194,11 +195,11 @@ def _plant_local(rows: Floats, positions: Ids, regime: Ids, rng: np.random.Gener
     rows[np.ix_(positions, bearing)] = rows[np.ix_(chosen, bearing)]
 
 
-def _pump_names(n_rows: int, strays: Ids, rng: np.random.Generator) -> Any:
-    """Return the pump of each reading; strays come from pumps that are not of this site."""
+def _pumps(n_rows: int, strays: Ids, rng: np.random.Generator) -> Ids:
+    """Return the pump of each reading; strays come from pumps beyond those that belong here."""
     pump = rng.integers(len(_PUMPS), size=n_rows)
     pump[strays] = len(_PUMPS) + rng.integers(len(_STRAY_PUMPS), size=len(strays))
-    return pa.array(_PUMPS + _STRAY_PUMPS).take(pa.array(pump))
+    return pump
 
 
 def _lose_some(rows: Floats, rng: np.random.Generator) -> None:

@@ -10,13 +10,17 @@ import pytest
 PACKAGE = Path(__file__).parent.parent / "mrot_scale"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 ONE_IMPORTER = {
+    "dask": "running/cluster.py",
+    "distributed": "running/cluster.py",
+    "fsspec": "storing/location.py",
     "faiss": "method/neighbours.py",
     "ot": "method/transport.py",
     "lightgbm": "model/lightgbm_model.py",
     "threadpoolctl": "threads.py",
+    "zarr": "storing/arrays.py",
 }
-HEAVY = {"faiss", "lightgbm", "matplotlib", "numpy", "ot", "pandas", "pyarrow", "scipy", "sklearn"}
-NEVER_IN_METHOD = {"dask", "distributed", "zarr", "pyarrow", "lightgbm"}
+HEAVY = {"matplotlib", "numpy", "pandas", "pyarrow", "scipy", "sklearn"} | set(ONE_IMPORTER)
+NEVER_IN_METHOD = {"dask", "distributed", "fsspec", "zarr", "pyarrow", "lightgbm"}
 CAN_RUN_CODE = {"pickle", "joblib", "cloudpickle", "dill", "marshal", "shelve"}
 
 

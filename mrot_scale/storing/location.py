@@ -17,6 +17,7 @@ from mrot_scale.errors import (
     ConfigError,
     MissingInputError,
     MissingLibraryError,
+    MrotError,
     OutputError,
     StorageError,
 )
@@ -211,6 +212,8 @@ class Location:
         """Turn what storage raises into errors that say what to do."""
         try:
             yield
+        except MrotError:  # explained already
+            raise
         except FileNotFoundError as error:
             if verb == "write":  # folders are made as needed: it is the bucket
                 raise OutputError(f"Cannot write {self.address}: {_reason(error)}.") from error

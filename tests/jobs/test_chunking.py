@@ -73,8 +73,9 @@ def pipeline(
     """Ingest, fit and score the mixed table, cut as told."""
     config = KEPT | {"store": {"chunk_bytes": chunk_rows * ROW_BYTES}}
     config |= {"cluster": cluster or {"kind": "inline"}}
-    source = write_parts(mixed_table(), folder / "source", n_files=n_files, group=group)
-    made = ingest(source, folder / "store", id="reading", include=FEATURES, config=config)
+    table = mixed_table().select(["reading", *FEATURES])
+    source = write_parts(table, folder / "source", n_files=n_files, group=group)
+    made = ingest(source, folder / "store", id="reading", config=config)
     assert len(made.schema.features) * 4 == ROW_BYTES
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("mrot_scale.jobs.opening.Runner", partial(Runner, shuffle=shuffle))
@@ -167,12 +168,12 @@ def test_any_cut_of_source_and_store_rests_as_the_same_rows(
     tmp_path_factory: pytest.TempPathFactory, chunk_rows: int, n_files: int, group: int
 ) -> None:
     folder = tmp_path_factory.mktemp("cut")
-    table = mixed_table(300)
+    table = mixed_table(300).select(["reading", *FEATURES, "note"])
     source = write_parts(table, folder / "source", n_files=n_files, group=group)
     config = {"store": {"chunk_bytes": chunk_rows * ROW_BYTES}}
-    kept = ["note"]
-    ingest(source, folder / "a", id="reading", include=FEATURES, keep=kept, config=config)
-    ingest(table, folder / "b", id="reading", include=FEATURES, keep=kept)
+    columns: dict[str, Any] = {"id": "reading", "keep": ["note"], "exclude": ["note"]}
+    ingest(source, folder / "a", config=config, **columns)
+    ingest(table, folder / "b", **columns)
     cut, whole = (FeatureStore.open(Location(folder / name)) for name in "ab")
     assert cut.chunks.chunk_rows == chunk_rows
     assert cut.schema == whole.schema
