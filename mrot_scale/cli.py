@@ -15,6 +15,7 @@ from mrot_scale import __version__
 from mrot_scale.commands import jobs, tools
 from mrot_scale.commands.demo import demo
 from mrot_scale.errors import MrotError
+from mrot_scale.threads import start_native_libraries_small
 
 app = typer.Typer(
     name="mrot-scale",
@@ -79,6 +80,7 @@ def _on_terminate(*_: Any) -> None:
 
 def main() -> None:
     """Run the command line; every failure is one line and a documented exit code."""
+    start_native_libraries_small()
     warnings.showwarning = _print_warning
     signal.signal(signal.SIGTERM, _on_terminate)
     try:

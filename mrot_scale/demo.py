@@ -1,36 +1,58 @@
-"""The main job on a table made for the purpose: make, fit, score, and say what was found."""
+"""The whole path on a table made for the purpose: make, ingest, fit, score, say what was found."""
 
 import json
+import re
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from sklearn.metrics import roc_auc_score
 
+from mrot_scale.config import Config
+from mrot_scale.config_layers import load_config
 from mrot_scale.errors import OutputError
-from mrot_scale.estimator import MROT
+from mrot_scale.jobs.fit_job import fit
+from mrot_scale.jobs.ingest_job import ingest
+from mrot_scale.jobs.opening import quiet
+from mrot_scale.jobs.score_job import Scored, score
+from mrot_scale.jobs.service import open_scores, score_rows
 from mrot_scale.progress import Report, StageTimes
-from mrot_scale.synthetic import COLUMNS, KINDS, PlantedTable, pump_readings
+from mrot_scale.running.worker_checks import worker_versions
+from mrot_scale.synthetic import LOG_KINDS, LOG_SCHEMA, n_blocks, pump_log
+
+TABLE, STORE, MODEL = "readings.parquet", "readings.store", "model"
+SCORES, SCORES_TABLE = "scores", "scores.parquet"
+ID, TRUTH = "reading", "planted"
 
 _MARKER = "demo.json"
 _MAKER = "mrot-scale demo"
-FILES = ("readings.parquet", "scores.parquet", "model", _MARKER)
+_TABLE_IN_WORK = f".{TABLE}.tmp"
+_NAMES = {TABLE, _TABLE_IN_WORK, STORE, MODEL, SCORES, SCORES_TABLE, "_gen", _MARKER}
+_NAMES |= {f"{name}.run" for name in (STORE, MODEL, SCORES)}
+_IN_WORK = re.compile(r"\.(readings\.store|model|scores|scores\.parquet)\.[0-9a-f]{12}\.(tmp|link)")
+"""What a killed run may leave of outputs it was about to publish."""
+
+_TEXT_COLUMNS = ["pump", "site", TRUTH]
 _TOP_ROWS = 10
 _TOP_COLUMNS = 3
+_EFFORT_ROWS = 10_000
+"""Readings also scored by effort: seconds instead of minutes, and enough to compare."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One of the most anomalous rows, with the columns that made it so."""
+    """One of the most anomalous readings, with the columns that made it so."""
 
-    row: int
+    reading: int
     kind: str
     score: float
-    columns: tuple[tuple[str, float], ...]
+    columns: tuple[tuple[str, Any], ...]
     """Name and value, the strongest first."""
 
 
@@ -42,114 +64,200 @@ class DemoResult:
     n_rows: int
     n_flagged: int
     auc: dict[str, dict[str, float]]
-    """For each method and kind of anomaly, the AUC against the normal rows."""
+    """For each method and kind of anomaly, the AUC against the normal readings."""
 
     findings: tuple[Finding, ...]
     seconds: dict[str, float]
 
 
+@dataclass(frozen=True)
+class _Path:
+    """What the steps share."""
+
+    out: Path
+    n_rows: int
+    seed: int
+    config: Config
+    report: Report
+
+
 def run_demo(
-    out: Path, *, n_rows: int, seed: int, n_jobs: int, report: Report | None = None
+    out: Path, *, n_rows: int, seed: int, workers: int | None = None, report: Report | None = None
 ) -> DemoResult:
-    """Run the job and write table, model and scores under `out`."""
-    prepare_folder(out)
+    """Run the path, everything below `out`; one that was interrupted is gone on with."""
+    path = _Path(out, n_rows, seed, demo_config(seed, workers), report or quiet)
     times = StageTimes()
+    prepare_folder(out, {"rows": n_rows, "seed": seed, "versions": worker_versions()})
     with times.step("make table"):
-        table = pump_readings(n_rows, seed=seed)
-        _write_table(out / "readings.parquet", table)
+        _make_table(path)
+    with times.step("ingest"):
+        _ingest(path)
     with times.step("fit"):
-        detector = MROT(random_state=seed, n_jobs=n_jobs).fit(_named(table.rows), progress=report)
-        detector.save(out / "model")
+        _fit(path)
     with times.step("score"):
-        scores = {
-            "model": detector.anomaly_score(_named(table.rows)),
-            "effort": detector.anomaly_score(_named(table.rows), method="effort"),
-        }
-        flagged = scores["model"] > -detector.offset_
-        _write_scores(out / "scores.parquet", scores, flagged)
-    with times.step("explain"):
-        findings = _findings(detector, table, scores["model"])
-    auc = {method: auc_per_kind(table.kind, values) for method, values in scores.items()}
-    result = DemoResult(out, n_rows, int(flagged.sum()), auc, findings, times.seconds)
-    summary = {
-        "made_by": _MAKER,
-        "rows": n_rows,
-        "seed": seed,
-        "auc": auc,
-        "flagged": result.n_flagged,
-    }
-    (out / _MARKER).write_text(json.dumps(summary, indent=1) + "\n")
+        scored = _score(path)
+    with times.step("compare"):
+        auc = {"model": _auc_of_scores(out), "effort": _auc_of_efforts(out)}
+        findings = most_anomalous(out)
+    result = DemoResult(out, n_rows, scored.n_flagged, auc, findings, times.seconds)
+    _write_summary(result, seed)
     return result
 
 
-def prepare_folder(out: Path) -> None:
-    """Make the folder; what an earlier demo wrote is replaced, anything else is left alone."""
+def demo_config(seed: int, workers: int | None) -> Config:
+    """Return the defaults, whatever the environment says, with what the table asks for."""
+    settings = {
+        "seed": seed,
+        "non_finite": "impute",
+        "scoring": {"top_columns": _TOP_COLUMNS},
+        "cluster": {"workers": workers},
+    }
+    return load_config(None, overrides=settings, environment={})
+
+
+def prepare_folder(out: Path, terms: dict[str, Any]) -> None:
+    """Make the folder: go on with an unfinished demo on the same terms, replace any other demo.
+
+    What no demo wrote is left alone.
+    """
     if out.exists() and not out.is_dir():
         raise OutputError(f"{out} is a file. Choose another --out.")
     found = {path.name for path in out.iterdir()} if out.exists() else set()
-    if found - set(FILES) or (found and not _is_earlier_demo(out)):
+    marker = _read_marker(out)
+    if not all(map(_is_ours, found)) or (found and marker.get("made_by") != _MAKER):
         raise OutputError(f"{out} holds more than an earlier demo wrote. Choose another --out.")
+    if marker.get("unfinished") == terms:
+        return
     try:
         for name in found - {_MARKER}:
-            shutil.rmtree(out / name) if (out / name).is_dir() else (out / name).unlink()
+            _remove(out / name)
         out.mkdir(parents=True, exist_ok=True)
-        (out / _MARKER).write_text(json.dumps({"made_by": _MAKER}) + "\n")
+        _write_marker(out, {"unfinished": terms})
     except OSError as error:
         raise OutputError(f"Cannot write to {out}: {error.strerror}.") from error
 
 
-def _is_earlier_demo(out: Path) -> bool:
+def _is_ours(name: str) -> bool:
+    return name in _NAMES or _IN_WORK.fullmatch(name) is not None
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink()
+
+
+def _read_marker(out: Path) -> dict[str, Any]:
     try:
-        return bool(json.loads((out / _MARKER).read_text())["made_by"] == _MAKER)
-    except (OSError, ValueError, TypeError, KeyError):
-        return False
+        found = json.loads((out / _MARKER).read_text())
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
-def auc_per_kind(kind: NDArray[np.str_], scores: NDArray[np.float32]) -> dict[str, float]:
-    """Return the AUC of each planted kind, and of all of them, against the normal rows."""
+def _write_marker(out: Path, facts: dict[str, Any]) -> None:
+    (out / _MARKER).write_text(json.dumps({"made_by": _MAKER, **facts}, indent=1) + "\n")
+
+
+def _write_summary(result: DemoResult, seed: int) -> None:
+    facts = {"rows": result.n_rows, "seed": seed, "flagged": result.n_flagged, "auc": result.auc}
+    _write_marker(result.out, facts | {"seconds": result.seconds})
+
+
+def _make_table(path: _Path) -> None:
+    """Write the log block by block, each a row group; the name appears when it is whole."""
+    target, total = path.out / TABLE, n_blocks(path.n_rows)
+    if target.exists():
+        path.report("table", total, total)
+        return
+    path.report("table", 0, total)
+    in_work = path.out / _TABLE_IN_WORK
+    with pq.ParquetWriter(in_work, LOG_SCHEMA, use_dictionary=_TEXT_COLUMNS) as writer:
+        for done, batch in enumerate(pump_log(path.n_rows, seed=path.seed), start=1):
+            writer.write_batch(batch, row_group_size=batch.num_rows)
+            path.report("table", done, total)
+    in_work.replace(target)
+
+
+def _ingest(path: _Path) -> None:
+    made = ingest(
+        path.out / TABLE,
+        path.out / STORE,
+        id=ID,
+        exclude=[TRUTH],
+        keep=[TRUTH],
+        config=path.config,
+        progress=path.report,
+    )
+    _tell_if_done("ingest", made.was_done, path.report)
+
+
+def _fit(path: _Path) -> None:
+    made = fit(path.out / STORE, path.out / MODEL, path.config, progress=path.report)
+    _tell_if_done("fit", made.was_done, path.report)
+
+
+def _score(path: _Path) -> Scored:
+    made = score(
+        path.out / MODEL,
+        path.out / STORE,
+        path.out / SCORES,
+        path.config,
+        parquet=path.out / SCORES_TABLE,
+        keep=[TRUTH],
+        progress=path.report,
+    )
+    _tell_if_done("score", made.was_done, path.report)
+    return made
+
+
+def _tell_if_done(step: str, was_done: bool, report: Report) -> None:
+    if was_done:  # then it had no stage to report
+        report(step, 1, 1)
+
+
+def auc_per_kind(kind: NDArray[np.object_], scores: NDArray[np.float32]) -> dict[str, float]:
+    """Return the AUC of each planted kind, and of all of them, against the normal readings."""
     normal = kind == "normal"
     found = {"all": float(roc_auc_score(~normal, scores))}
-    for name in KINDS:
+    for name in LOG_KINDS:
         chosen = normal | (kind == name)
         found[name] = float(roc_auc_score(kind[chosen] == name, scores[chosen]))
     return found
 
 
-def _findings(
-    detector: MROT, table: PlantedTable, scores: NDArray[np.float32]
-) -> tuple[Finding, ...]:
-    top = np.argsort(-scores, kind="stable")[:_TOP_ROWS]
-    contributions = detector.explain(_named(table.rows[top]))
-    return tuple(
-        Finding(
-            int(row),
-            str(table.kind[row]),
-            float(scores[row]),
-            tuple(
-                (COLUMNS[c], float(table.rows[row, c]))
-                for c in np.argsort(-contributed, kind="stable")[:_TOP_COLUMNS]
-            ),
-        )
-        for row, contributed in zip(top, contributions, strict=True)
+def _auc_of_scores(out: Path) -> dict[str, float]:
+    table = open_scores(out / SCORES_TABLE).to_table(columns=[TRUTH, "score"])
+    return auc_per_kind(table[TRUTH].to_numpy(), table["score"].to_numpy())
+
+
+def _auc_of_efforts(out: Path) -> dict[str, float]:
+    """Return the same for the first readings, scored against anchors as a service would."""
+    batch = next(pq.ParquetFile(out / TABLE).iter_batches(_EFFORT_ROWS))
+    readings = pa.Table.from_batches([batch])
+    efforts = score_rows(out / MODEL, readings, method="effort")
+    return auc_per_kind(readings[TRUTH].to_numpy(), efforts)
+
+
+def most_anomalous(out: Path) -> tuple[Finding, ...]:
+    """Return the readings with the highest scores, and what raised them."""
+    scores = open_scores(out / SCORES_TABLE)
+    order = [("score", "descending"), (ID, "ascending")]
+    top = pc.select_k_unstable(scores.to_table(columns=[ID, "score"]), k=_TOP_ROWS, sort_keys=order)
+    chosen = pc.field(ID).isin(scores.to_table(columns=[ID])[ID].take(top))
+    readings = pq.read_table(out / TABLE, filters=chosen)
+    values = {row[ID]: row for row in readings.to_pylist()}
+    scored = scores.to_table(filter=chosen).sort_by(order).to_pylist()
+    return tuple(_finding(row, values[row[ID]]) for row in scored)
+
+
+def _finding(scored: dict[str, Any], values: dict[str, Any]) -> Finding:
+    features = [scored[f"top_{place + 1}"] for place in range(_TOP_COLUMNS)]
+    columns = [feature.partition(".")[0] for feature in features if feature]
+    return Finding(
+        scored[ID],
+        scored[TRUTH],
+        scored["score"],
+        tuple((name, values[name]) for name in dict.fromkeys(columns)),
     )
-
-
-def _named(rows: NDArray[np.float64]) -> pa.Table:
-    return pa.table(dict(zip(COLUMNS, rows.T, strict=True)))
-
-
-def _write_table(path: Path, table: PlantedTable) -> None:
-    named = _named(table.rows).add_column(0, "reading", pa.array(np.arange(len(table.rows))))
-    pq.write_table(named.append_column("planted", pa.array(table.kind.tolist())), path)
-
-
-def _write_scores(
-    path: Path, scores: dict[str, NDArray[np.float32]], flagged: NDArray[np.bool_]
-) -> None:
-    columns = {
-        "reading": np.arange(len(flagged)),
-        "score": scores["model"],
-        "effort_score": scores["effort"],
-        "flagged": flagged,
-    }
-    pq.write_table(pa.table(columns), path)

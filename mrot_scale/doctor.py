@@ -32,7 +32,7 @@ Checks = Iterator["Check"]
 STORAGE_TIMEOUT_S = 60.0
 SCHEDULER_TIMEOUT_S = 120.0
 _CHILD_TIMEOUT_S = 60.0
-_WORKER_TIMEOUT_S = 30.0
+_WORKER_TIMEOUT_S = 20.0
 
 _OPTIONAL = ("s3fs",)
 _MODULE_OF = {"POT": "ot", "faiss-cpu": "faiss", "scikit-learn": "sklearn"}

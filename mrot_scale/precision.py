@@ -42,16 +42,16 @@ def _origin(values: Floats) -> float:
 
 def to_stored(rows: Floats, origin: Floats, *, first_row: int = 0) -> Stored:
     """Return the rows as they rest, or say which value has no room."""
-    shifted = rows - origin
-    with np.errstate(invalid="ignore"):
-        too_far = np.isfinite(shifted) & (np.abs(shifted) > LARGEST_STORED)
-    if too_far.any():
-        row, column = np.argwhere(too_far)[0]
+    with np.errstate(over="ignore"):
+        stored = (rows - origin).astype(np.float32)
+    too_far = np.isinf(stored)
+    if too_far.any() and (too_far & np.isfinite(rows)).any():
+        row, column = np.argwhere(too_far & np.isfinite(rows))[0]
         raise DataError(
             f"Value {rows[row, column]:g} in row {first_row + row}, feature {column}, is too large "
             f"(limit {LARGEST_STORED:g}). Rescale the column."
         )
-    return np.asarray(shifted, dtype=np.float32)
+    return stored
 
 
 def from_stored(stored: Stored, origin: Floats) -> Floats:

@@ -188,10 +188,11 @@ def _plant_clustered(rows: Floats, positions: Ids, rng: np.random.Generator) -> 
 
 def _plant_local(rows: Floats, positions: Ids, regime: Ids, rng: np.random.Generator) -> None:
     """Give each row the bearing values of another regime: ordinary alone, odd together."""
-    bearing = [_AT[c] for c in ("bearing_temperature_c", "vibration_mm_s", "noise_db")]
+    names = ("bearing_temperature_c", "vibration_mm_s", "noise_db")
+    bearing = np.array([_AT[name] for name in names])
     normal = np.setdiff1d(np.arange(len(rows)), positions)
     donors = [normal[regime[normal] != own] for own in range(len(_REGIMES))]
-    chosen = [rng.choice(donors[regime[position]]) for position in positions]
+    chosen = np.array([rng.choice(donors[regime[position]]) for position in positions])
     rows[np.ix_(positions, bearing)] = rows[np.ix_(chosen, bearing)]
 
 

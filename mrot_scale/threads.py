@@ -6,8 +6,6 @@ from contextlib import contextmanager
 from numbers import Integral
 from typing import Any
 
-from threadpoolctl import threadpool_info, threadpool_limits
-
 from mrot_scale.errors import ConfigError
 
 
@@ -31,6 +29,12 @@ def available_cores() -> int:
     return os.cpu_count() or 1
 
 
+def start_native_libraries_small() -> None:
+    """Let native libraries start with one thread: each extra one costs memory before any work."""
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ.setdefault(name, "1")
+
+
 @contextmanager
 def one_native_thread() -> Iterator[None]:
     """Hold BLAS and OpenMP of this process to one thread each.
@@ -38,12 +42,16 @@ def one_native_thread() -> Iterator[None]:
     Work is shared out by rows and batches over Python threads instead: results then do not depend
     on how a library would have split its sums, and no library's threads wait for each other.
     """
+    from threadpoolctl import threadpool_limits
+
     with threadpool_limits(limits=1):
         yield
 
 
 def native_pools() -> list[dict[str, Any]]:
     """Return the thread pools of native libraries loaded so far: name, file and threads of each."""
+    from threadpoolctl import threadpool_info
+
     return [
         {"name": str(p["prefix"]), "file": str(p["filepath"]), "threads": int(p["num_threads"])}
         for p in threadpool_info()

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import psutil
+import psutil  # type: ignore[import-untyped]
 import pytest
 
 LOOPBACK = "127.0.0.1"
@@ -89,7 +89,7 @@ class Process:
         self.popen.wait(10)
 
 
-def session(leader: int) -> list[psutil.Process]:
+def session(leader: int) -> list[Any]:
     """Return the processes of a session that are alive."""
     found = []
     for process in psutil.process_iter():
@@ -100,6 +100,17 @@ def session(leader: int) -> list[psutil.Process]:
         except (psutil.NoSuchProcess, ProcessLookupError):
             continue
     return found
+
+
+def listening_hosts(pid: int) -> list[str]:
+    """Return the addresses that a process and those it started listen on, one for each port."""
+    root = psutil.Process(pid)
+    return [
+        str(connection.laddr.ip)
+        for process in [root, *root.children(recursive=True)]
+        for connection in process.net_connections(kind="inet")
+        if connection.status == psutil.CONN_LISTEN
+    ]
 
 
 @contextmanager

@@ -21,7 +21,7 @@ from mrot_scale.jobs.opening import (
     run_location,
     settled,
 )
-from mrot_scale.model.persist import load_schema
+from mrot_scale.model.columns import load_schema
 from mrot_scale.progress import Report
 from mrot_scale.reading.sources import TableStream, open_source
 from mrot_scale.running.commit import Attempt, Record, RunFolder, task_key

@@ -1,6 +1,5 @@
 """A fitted model to files and back, part by part."""
 
-from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -14,12 +13,13 @@ from mrot_scale.errors import ConfigError, DamagedModelError
 from mrot_scale.method.anchors import AnchorSet
 from mrot_scale.method.calibrate import Calibration
 from mrot_scale.method.views import View, ViewSpec
+from mrot_scale.model.columns import numeric_schema, origin_of, schema_of
 from mrot_scale.model.directory import ModelFiles
 from mrot_scale.model.lightgbm_model import LightgbmModel, parse_lightgbm
 from mrot_scale.model.regressors import ScoreModel, SklearnModel, sklearn_regressor
 from mrot_scale.scoring import FittedModel, FittedView
 from mrot_scale.storing.location import Location
-from mrot_scale.storing.schema import Column, Schema
+from mrot_scale.storing.schema import Schema
 
 METHODS: tuple[Method, ...] = ("model", "effort")
 _LIBRARIES = ("numpy", "scipy", "scikit-learn", "POT", "faiss-cpu", "lightgbm")
@@ -68,27 +68,6 @@ def load_model(place: Location) -> tuple[FittedModel, dict[str, Any]]:
         raise DamagedModelError(f"{place}: parts do not fit together ({error}).") from error
 
 
-def load_schema(place: Location) -> Schema:
-    """Return the columns a model expects, without loading the model."""
-    files = ModelFiles.read(place)
-    fill = files.array("fill", np.float64, 1)
-    found = _schema(files, len(fill))
-    if found is not None:
-        return found
-    names = files.json("model.json")["feature_names"]
-    return numeric_schema(names, len(fill), _origin(files, len(fill)))
-
-
-def numeric_schema(
-    names: Sequence[str] | None, n_features: int, origin: NDArray[np.float64] | None
-) -> Schema:
-    """Return the schema of a model of numbers in memory."""
-    found = names or [f"c{i}" for i in range(n_features)]
-    shifts = np.zeros(n_features) if origin is None else origin
-    columns = tuple(Column(str(name), "number") for name in found)
-    return Schema(columns, tuple(float(v) for v in shifts), 0, "row")
-
-
 def model_schema(model: FittedModel) -> Schema:
     """Return the columns a model expects of a store."""
     if model.schema is not None:
@@ -127,28 +106,10 @@ def model_of(files: ModelFiles) -> tuple[FittedModel, dict[str, Any]]:
         score_model=score_model_from(files, header["score_model"], config, len(fill)),
         last={m: _calibration(files, f"last.{m}") for m in METHODS},
         training_scores={m: _training_scores(files, m) for m in METHODS},
-        origin=_origin(files, len(fill)),
-        schema=_schema(files, len(fill)),
+        origin=origin_of(files, len(fill)),
+        schema=schema_of(files, len(fill)),
     )
     return model, dict(header["extra"])
-
-
-def _origin(files: ModelFiles, n_features: int) -> NDArray[np.float64] | None:
-    if "origin.npy" not in files:
-        return None
-    origin = files.array("origin", np.float64, 1)
-    if len(origin) != n_features:
-        raise DamagedModelError(f"origin.npy has {len(origin)} columns, not {n_features}.")
-    return origin
-
-
-def _schema(files: ModelFiles, n_features: int) -> Schema | None:
-    if "schema.json" not in files:
-        return None
-    schema = Schema.from_json(files.json("schema.json"), "schema.json")
-    if len(schema.features) != n_features:
-        raise DamagedModelError(f"schema.json does not describe the {n_features} columns.")
-    return schema
 
 
 def _training_scores(files: ModelFiles, method: Method) -> NDArray[np.float32]:

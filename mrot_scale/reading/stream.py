@@ -11,7 +11,7 @@ from mrot_scale.errors import DataError
 BATCH_ROWS = 65_536
 """Upper bound of rows per record batch."""
 
-_BATCH_BYTES = 1 << 26
+_BATCH_BYTES = 1 << 23
 
 Read = Callable[[Sequence[str]], Iterator[pa.RecordBatch]]
 

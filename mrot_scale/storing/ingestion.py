@@ -30,6 +30,7 @@ Floats = NDArray[np.float64]
 LARGEST_LOSS = 0.01
 """Share of a column's distinct values that may fall together in float32."""
 
+_SAMPLED_VALUES = 2**22
 _RUNNING_NUMBER = "row"
 _ALIKE = {"number": "number", "boolean": "number"}
 
@@ -177,7 +178,8 @@ class StoreBuilder:
         ]
         self._repeats = RepeatFinder(scratch) if choice.id_column else None
         self._source_schema = source_schema
-        self._statistics = ColumnStatistics(self.n_features)
+        sampled = max(500, min(10_000, _SAMPLED_VALUES // self.n_features))
+        self._statistics = ColumnStatistics(self.n_features, sample_rows=sampled)
         self._origin: Floats | None = np.array(like.origin) if like else None
         self._n_rows = 0
 

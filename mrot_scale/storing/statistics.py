@@ -27,7 +27,7 @@ QUANTILE_LEVELS = (0.0, 0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 1.0)
 BLOCK_ROWS = 65_536
 """Rows per block, as long as a block stays within `_BLOCK_VALUES`."""
 
-_BLOCK_VALUES = 2**22
+_BLOCK_VALUES = 2**20
 """Most values in a block: wide tables get shorter blocks, so that memory stays bounded."""
 
 _DISTINCT_EVERY = 16

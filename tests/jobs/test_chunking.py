@@ -38,6 +38,7 @@ from tests.jobs.made import (
 )
 from tests.strategies import examples
 
+INLINE = {"kind": "inline"}
 KEPT = SMALL | {"run": {"keep_stages": True}}
 
 
@@ -69,17 +70,18 @@ def pipeline(
     group: int = 2**20,
     shuffle: int | None = None,
     cluster: dict[str, Any] | None = None,
+    score_cluster: dict[str, Any] | None = None,
 ) -> Outcome:
     """Ingest, fit and score the mixed table, cut as told."""
     config = KEPT | {"store": {"chunk_bytes": chunk_rows * ROW_BYTES}}
-    config |= {"cluster": cluster or {"kind": "inline"}}
     table = mixed_table().select(["reading", *FEATURES])
     source = write_parts(table, folder / "source", n_files=n_files, group=group)
     made = ingest(source, folder / "store", id="reading", config=config)
     assert len(made.schema.features) * 4 == ROW_BYTES
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("mrot_scale.jobs.opening.Runner", partial(Runner, shuffle=shuffle))
-        fit(folder / "store", folder / "model", config)
+        fit(folder / "store", folder / "model", config | {"cluster": cluster or INLINE})
+        config |= {"cluster": score_cluster or INLINE}
         score(folder / "model", folder / "store", folder / "scores", config)
         score(folder / "model", folder / "store", folder / "efforts", config, method="effort")
     return Outcome(
@@ -140,7 +142,8 @@ def test_any_number_of_workers_gives_the_bytes_of_the_whole(
     whole: tuple[Path, Outcome], tmp_path: Path, workers: int, chunk_rows: int
 ) -> None:
     cluster = {"kind": "local", "workers": workers}
-    pipeline(tmp_path, chunk_rows=chunk_rows, cluster=cluster).check_equal(whole[1])
+    found = pipeline(tmp_path, chunk_rows=chunk_rows, cluster=cluster, score_cluster=cluster)
+    found.check_equal(whole[1])
 
 
 @pytest.mark.slow

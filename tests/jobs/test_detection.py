@@ -20,7 +20,7 @@ CONFIG = INLINE | {
     "repeats": 2,
     "batch_rows": 64,
     "folds": 3,
-    "store": {"chunk_bytes": 40_000},
+    "store": {"chunk_bytes": 30_000},
 }
 COMMON = ("pump", "valve", "fan")
 
@@ -66,8 +66,8 @@ def scores_of(folder: Path, plant: Plant) -> dict[str, NDArray[Any]]:
     assert store.n_rows == N_ROWS
     fit(folder / "store", folder / "model", CONFIG)
     for method in ("model", "effort"):
-        score(folder / "model", folder / "store", folder / method, CONFIG, method=method)
-    return {method: zarr_values(folder / method) for method in ("model", "effort")}
+        score(folder / "model", folder / "store", folder / f"by {method}", CONFIG, method=method)
+    return {method: zarr_values(folder / f"by {method}") for method in ("model", "effort")}
 
 
 @pytest.fixture(scope="module")
@@ -85,8 +85,8 @@ def test_anomalies_that_fill_one_chunk_are_found_as_well_as_scattered_ones(
     plant: Plant, scored: Scored, tmp_path: Path
 ) -> None:
     in_order = plant.sorted()
-    store = CONFIG["store"]["chunk_bytes"] // 12
-    assert np.flatnonzero(in_order.is_far).min() // store == (N_ROWS - 1) // store
+    chunk_rows = CONFIG["store"]["chunk_bytes"] // 12
+    assert np.flatnonzero(in_order.is_far).min() // chunk_rows == (N_ROWS - 1) // chunk_rows
     found = scores_of(tmp_path, in_order)
     for method, scattered in scored[1].items():
         expected = auc(scattered, plant.is_far)

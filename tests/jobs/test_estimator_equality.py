@@ -65,7 +65,7 @@ def test_estimator_and_jobs_give_the_same_scores_and_files(
 ) -> None:
     detector, config = fitted_both_ways(tmp_path, rows, policy)
     for method in ("model", "effort"):
-        out = tmp_path / method
+        out = tmp_path / f"by {method}"
         score(tmp_path / "model", tmp_path / "store", out, config, method=method)
         assert zarr_values(out).tobytes() == detector.anomaly_score(rows, method).tobytes()
     detector.save(tmp_path / "saved")

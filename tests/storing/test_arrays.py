@@ -125,9 +125,7 @@ def test_a_sound_chunk_of_another_shape_is_noticed(shape: tuple[int, int]) -> No
     shape=st.lists(st.integers(0, 2**40), min_size=1, max_size=3),
     draw=st.data(),
 )
-def test_metadata_tells_the_array_again(
-    dtype: str, shape: list[int], draw: st.DataObject
-) -> None:
+def test_metadata_tells_the_array_again(dtype: str, shape: list[int], draw: st.DataObject) -> None:
     lengths = st.integers(1, 300)
     chunk_shape = draw.draw(st.lists(lengths, min_size=len(shape), max_size=len(shape)))
     spec = ArraySpec(tuple(shape), tuple(chunk_shape), dtype)
@@ -143,7 +141,7 @@ def test_arrays_are_what_plain_zarr_reads(place: Location) -> None:
         part = rows[chunk * 4 : chunk * 4 + 4]
         (place / f"features/{spec.chunk_name(chunk, 0)}").write(spec.encode(part))
     found = open_foreign(place / "features")
-    assert (found.shape, found.dtype, found.chunk_rows) == ((11, 2), np.float32, 4)
+    assert (found.shape, str(found.dtype), found.chunk_rows) == ((11, 2), "float32", 4)
     assert found.rows(0, 4).tobytes() == rows[:4].tobytes()
     assert found.rows(8, 11).tobytes() == rows[8:].tobytes()
     assert np.isnan(found.rows(4, 8)).all()  # a missing chunk is never a number
@@ -201,9 +199,7 @@ def test_what_is_no_metadata_is_refused(content: bytes) -> None:
         ArraySpec.from_metadata(content, "zarr.json")
 
 
-@pytest.mark.parametrize(
-    "shape", [[2**26 + 1, 1], [2**40, 2**40], [10**30, 1], [2**13, 2**13 + 1]]
-)
+@pytest.mark.parametrize("shape", [[2**26 + 1, 1], [2**40, 2**40], [10**30, 1], [2**13, 2**13 + 1]])
 def test_a_chunk_beyond_all_bounds_is_refused_before_memory_is_taken(shape: list[int]) -> None:
     found = json.loads(ArraySpec((7, 3), (7, 3), "float32").metadata())
     found["shape"] = found["chunk_grid"]["configuration"]["chunk_shape"] = shape
@@ -225,9 +221,7 @@ def test_the_largest_chunk_is_allowed() -> None:
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
 @pytest.mark.parametrize("dtype", ["float64", ">f4", "int16", "uint8", "bool"])
-def test_foreign_arrays_of_numbers_are_read(
-    dtype: str, zarr_format: Any, tmp_path: Path
-) -> None:
+def test_foreign_arrays_of_numbers_are_read(dtype: str, zarr_format: Any, tmp_path: Path) -> None:
     rows = (np.arange(22).reshape(11, 2) % 5).astype(dtype)
     array = zarr.create_array(
         tmp_path / "x", shape=(11, 2), chunks=(4, 1), dtype=dtype, zarr_format=zarr_format

@@ -74,7 +74,7 @@ def test_rows_by_chunk_are_the_rows_again(
     numbers = [chunk for chunk, _ in found]
     assert numbers == sorted(set(numbers))
     assert all(len(places) > 0 for _, places in found)
-    assert all(0 <= places.min() and places.max() < chunk_rows for _, places in found)
+    assert all(places.min() >= 0 and places.max() < chunk_rows for _, places in found)
     again = [chunks.chunk_to_rows(chunk)[0] + place for chunk, places in found for place in places]
     assert again == rows.tolist()
 
@@ -121,7 +121,5 @@ def test_impossible_sizes_are_refused(n_rows: int, chunk_rows: int) -> None:
         (0, 10, 1),
     ],
 )
-def test_rows_fill_a_chunk_as_counted_by_hand(
-    chunk_bytes: int, n_features: int, rows: int
-) -> None:
+def test_rows_fill_a_chunk_as_counted_by_hand(chunk_bytes: int, n_features: int, rows: int) -> None:
     assert rows_per_chunk(chunk_bytes, n_features) == rows

@@ -110,9 +110,7 @@ def test_numbers_stay_as_they_are(values: pa.Array, expected: list[float]) -> No
     ],
     ids=lambda v: str(v.type) if isinstance(v, pa.Array) else "",
 )
-def test_single_nanoseconds_are_no_obstacle(
-    values: pa.Array, expected: list[list[float]]
-) -> None:
+def test_single_nanoseconds_are_no_obstacle(values: pa.Array, expected: list[list[float]]) -> None:
     found = encoded(values)[: len(expected)]
     np.testing.assert_allclose(found, expected, atol=1e-8)
 

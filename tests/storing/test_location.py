@@ -18,9 +18,8 @@ from mrot_scale.errors import (
 from mrot_scale.storing.location import Location, sync_folder
 from tests.places import fresh_place
 
-def test_a_relative_path_becomes_absolute(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+
+def test_a_relative_path_becomes_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     found = Location("a/b.zarr")
     assert found.address == str(tmp_path / "a/b.zarr")
@@ -309,7 +308,7 @@ def test_what_an_object_store_raises_says_to_check_endpoint_and_credentials() ->
 
     place = Location("s3://bucket/x")
     place.__dict__["filesystem"] = Refusing()
-    with pytest.raises(StorageError, match="SignatureDoesNotMatch.*endpoint and credentials"):
+    with pytest.raises(StorageError, match=r"SignatureDoesNotMatch.*endpoint and credentials"):
         place.read()
 
 
