@@ -14,6 +14,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -37,8 +38,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         with tempfile.TemporaryDirectory(dir=options.scratch) as folder:
             rows += measure(Path(folder), n_rows, options.features, options.workers)
         print(_table(rows[-len(COMMANDS) :]), flush=True)
-    result = {"rows": rows, "growth": growth(rows, sizes), "versions": versions(_LIBRARIES)}
-    print(_growth_table(result["growth"]))
+    grown = growth(rows)
+    result = {"rows": rows, "growth": grown, "versions": versions(_LIBRARIES)}
+    print(_growth_table(grown))
     if out:
         (out / "memory.json").write_text(json_lines(result))
 
@@ -117,12 +119,12 @@ def _peak_kib(pid: int) -> int:
     return int(match.group(1)) if match else 0
 
 
-def growth(rows: list[dict[str, Any]], sizes: list[int]) -> list[dict[str, Any]]:
+def growth(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return for neighbouring sizes how memory and time grew, for each command."""
     found = []
     for command in COMMANDS:
         mine = [row for row in rows if row["command"] == command]
-        for small, large in zip(mine, mine[1:], strict=False):
+        for small, large in pairwise(mine):
             times = [row["stages"].get(command, row["seconds"]) for row in (small, large)]
             ratio = large["n_rows"] / small["n_rows"]
             found.append(

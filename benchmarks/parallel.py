@@ -12,8 +12,10 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from benchmarks.record import claim_folder, json_lines, versions
 from benchmarks.tables import write_table
@@ -21,7 +23,6 @@ from mrot_scale import Config, ingest
 from mrot_scale.config import ClusterConfig
 from mrot_scale.jobs.fit_job import fit
 from mrot_scale.jobs.score_job import score
-from mrot_scale.running import runner as runner_module
 from mrot_scale.running.cluster import OnRecord, Workers, open_workers
 from mrot_scale.running.commit import Record
 from mrot_scale.running.tasks import Task, run_task
@@ -91,8 +92,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         claim_folder(out, "parallel.json")
     with tempfile.TemporaryDirectory(dir=options.scratch) as folder:
         rows = measure(Path(folder), int(float(options.rows)), options.features, options.repeats)
-    result = {"rows": rows, "ratios": ratios(rows), "versions": versions(_LIBRARIES)}
-    for stage, ratio in result["ratios"].items():
+    found = ratios(rows)
+    result = {"rows": rows, "ratios": found, "versions": versions(_LIBRARIES)}
+    for stage, ratio in found.items():
         print(f"{stage:<8} Dask's rate is {ratio:.3f} of two processes without it")
     if out:
         (out / "parallel.json").write_text(json_lines(result))
@@ -134,16 +136,8 @@ def _once(folder: Path, store: Path, model: Path, workers: Workers, tag: str) ->
 
 def _run_on(workers: Workers, job: Callable[[], Any]) -> None:
     """Run a job on the given workers, whatever its configuration says."""
-    original = runner_module.Runner.__init__
-
-    def with_workers(self: Any, run: Any, _: Any, report: Any, **settings: Any) -> None:
-        original(self, run, workers, report, **settings)
-
-    runner_module.Runner.__init__ = with_workers  # type: ignore[method-assign]
-    try:
+    with patch("mrot_scale.jobs.opening.open_workers", lambda *_: nullcontext(workers)):
         job()
-    finally:
-        runner_module.Runner.__init__ = original  # type: ignore[method-assign]
 
 
 def ratios(rows: list[dict[str, Any]]) -> dict[str, float]:

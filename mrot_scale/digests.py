@@ -27,7 +27,7 @@ from mrot_scale.running.publish import resolve
 from mrot_scale.storing.arrays import METADATA, ArraySpec
 from mrot_scale.storing.chunks import RowChunks
 from mrot_scale.storing.location import Location
-from mrot_scale.storing.manifest import MANIFEST, Entry, Manifest, read_format, read_manifest
+from mrot_scale.storing.manifest import MANIFEST, Manifest, read_format, read_manifest
 from mrot_scale.storing.schema import Schema
 from mrot_scale.storing.store import STORE_FORMAT, FeatureStore
 
@@ -206,20 +206,7 @@ def _table_digest(folder: Location) -> str:
 
 def table_manifest(folder: Location) -> Manifest:
     """Return the list of files of a Parquet score folder."""
-    place = folder / _TABLE_LIST
-    try:
-        found = json.loads(place.read())
-        files = {
-            str(name): Entry(int(entry["bytes"]), str(entry["sha256"]))
-            for name, entry in found["files"].items()
-        }
-        is_ours = (found["format"], found["format_version"]) == (TABLE_FORMAT, SCORES_VERSION)
-        facts = dict(found.get("facts", {}))
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        is_ours = False
-    if not is_ours:
-        raise DamagedDataError(f"{place} is damaged or foreign. {_REMEDY}")
-    return Manifest(TABLE_FORMAT, SCORES_VERSION, files, facts)
+    return read_manifest(folder, TABLE_FORMAT, SCORES_VERSION, "score table", _TABLE_LIST)
 
 
 def table_partitions(manifest: Manifest) -> dict[str, list[str]]:
@@ -266,26 +253,9 @@ def _object_digest(run: Location, ref: ObjectRef) -> bytes:
         raise DamagedDataError(f"{run / ref.name} is missing. {_REMEDY}") from None
 
 
-class _Untouched(Location):
-    """A location that is only read: opening a run's journal would mend it, and the run may live."""
-
-    def __truediv__(self, name: str) -> "_Untouched":
-        return _Untouched(f"{self.address}/{name}")
-
-    def write(self, content: bytes) -> None:
-        """Leave what is there."""
-
-
 def committed_run(folder: Location) -> RunFolder:
     """Return what a run has committed so far, without touching it."""
-    place = folder / _RUN_FILE
-    try:
-        fingerprint = dict(json.loads(place.read())["fingerprint"])
-        return RunFolder.open(_Untouched(folder), fingerprint)
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        if isinstance(error, DamagedDataError):
-            raise
-        raise DamagedDataError(f"{folder} is a damaged run folder ({error}).") from None
+    return RunFolder.read(folder)
 
 
 _DIGEST_OF: dict[Kind, Callable[[Location], str]] = {

@@ -108,6 +108,7 @@ def listening_hosts(pid: int) -> list[str]:
     return [
         str(connection.laddr.ip)
         for process in [root, *root.children(recursive=True)]
+        if os.getsid(process.pid) == os.getsid(pid)
         for connection in process.net_connections(kind="inet")
         if connection.status == psutil.CONN_LISTEN
     ]
@@ -143,7 +144,8 @@ def private(command: Sequence[str], *hidden: Path) -> list[str]:
     lines = ["set -e", f"mount -t tmpfs tmpfs {_STAGING}"]
     for number, place in enumerate(seen):
         lines += [f"mkdir {_STAGING}/{number}", f"mount --bind {place} {_STAGING}/{number}"]
-    lines += [f"mount -t tmpfs tmpfs {place}" for place in dict.fromkeys(covered)]
+    for folder in dict.fromkeys(covered):
+        lines += [f"mkdir -p {folder}", f"mount -t tmpfs tmpfs {folder}"]
     for number, place in enumerate(seen):
         lines += [
             f"mkdir -p {place}",
@@ -215,7 +217,7 @@ def scheduler() -> Iterator[Scheduler]:
     """Start a scheduler."""
     port = free_port()
     command = [
-        *(sys.executable, "-m", "dask", "scheduler", "--no-dashboard"),
+        *(sys.executable, "-m", "dask", "scheduler", "--dashboard-address", f"{LOOPBACK}:0"),
         *("--host", LOOPBACK, "--port", str(port)),
     ]
     with started(command) as process:
@@ -226,8 +228,9 @@ def scheduler() -> Iterator[Scheduler]:
 def worker_command(address: str, *options: str) -> list[str]:
     """Return the command that starts a worker of one thread."""
     return [
-        *(sys.executable, "-m", "dask", "worker", address, "--no-nanny", "--no-dashboard"),
-        *("--host", LOOPBACK, "--nthreads", "1", "--death-timeout", "60", *options),
+        *(sys.executable, "-m", "dask", "worker", address, "--no-nanny", "--nthreads", "1"),
+        *("--host", LOOPBACK, "--dashboard-address", f"{LOOPBACK}:0", "--death-timeout", "60"),
+        *options,
     ]
 
 

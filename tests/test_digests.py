@@ -257,7 +257,7 @@ def test_reading_a_run_leaves_a_torn_journal_alone(copied: Callable[[str], Path]
 def test_a_damaged_run_file_is_damage(copied: Callable[[str], Path]) -> None:
     run = copied("scores.run")
     (run / "run.json").write_text("{")
-    with pytest.raises(DamagedDataError, match="damaged run folder"):
+    with pytest.raises(DamagedDataError, match="is damaged"):
         committed_run(Location(run))
 
 

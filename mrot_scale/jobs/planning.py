@@ -55,11 +55,14 @@ MIB = 2**20
 BASE_BYTES = 350 * MIB
 """A worker that has imported everything and done nothing."""
 
-_SMALL_BYTES = 8 * MIB
+_SMALL_BYTES = 16 * MIB
 """What is too small to be counted one by one: records, knots, garbage not yet collected."""
 
 _CODED_COPIES = 6
-"""Of a chunk that is read and written: bytes, decoded, cut, chosen, encoded, sealed."""
+"""Of rows that are read and written: bytes, decoded, cut, chosen, encoded, sealed."""
+
+_FILLED_COPIES = 2
+"""Of a whole chunk, also where fewer rows are in it."""
 
 _PART_COPIES = 2
 """Of a part's rows while they are read; one of them stays."""
@@ -204,14 +207,17 @@ def plan_ingest(stream: TableStream, n_features: int, config: Config) -> Plan:
     """Return what reading a table into a store will do; it runs in this process alone."""
     n_rows, source_bytes = _source_size(stream)
     chunk_rows = rows_per_chunk(config.store.chunk_bytes, n_features)
-    batch_rows = rows_per_batch(len(stream.schema.names))
     written = n_rows * (4 * n_features + 8 * _carried_columns(stream, n_features))
-    need = (
-        _table("chunk", chunk_rows, n_features, 2 + _CHUNKS_IN_HAND * (_CODED_COPIES - 2), size=4)
-        + _table("record batch", batch_rows, n_features, 5)
-        + _table("statistics", min(65_536, max(2**22 // n_features, 1)), n_features, 4)
-    )
     n_chunks = len(RowChunks(n_rows, chunk_rows))
+    in_hand = min(_CHUNKS_IN_HAND, n_chunks)
+    batch_rows = min(n_rows, rows_per_batch(len(stream.schema.names)))
+    block_rows = min(n_rows, BLOCK_ROWS, max(2**22 // n_features, 1))
+    need = (
+        _table("chunk", chunk_rows, n_features, _FILLED_COPIES, size=4)
+        + _table("its rows", min(n_rows, chunk_rows), n_features, 4 * in_hand, size=4)
+        + _table("record batch", batch_rows, n_features, 5)
+        + _table("statistics", block_rows, n_features, 4)
+    )
     stage = _stage("ingest", n_chunks, (source_bytes, written), need, "store.chunk_bytes")
     seconds = {"ingest": n_rows * _ingested_row_seconds(n_features)}
     plan = _plan("ingest", _with_seconds([stage], seconds), config, written)
@@ -403,7 +409,9 @@ def plan_fit_job(store: FeatureStore, config: Config, *, calibrated: bool = True
 def _sample_stage(fit: _Fit) -> StagePlan:
     chunks = fit.store.chunks
     written = 4 * (fit.n_labelled + fit.held_rows) * fit.n_features
-    need = _table("chunk", chunks.chunk_rows, fit.n_features, _CODED_COPIES, size=4)
+    filled = min(chunks.chunk_rows, fit.store.n_rows)
+    need = _table("chunk", chunks.chunk_rows, fit.n_features, _FILLED_COPIES, size=4)
+    need += _table("its rows", filled, fit.n_features, _CODED_COPIES - 1, size=4)
     need += _amount("row numbers", 16 * _numbered_rows(fit))
     moved = (fit.store.stored_bytes, written)
     return _stage("sample", len(chunks), moved, need, "store.chunk_bytes and ingest again")
@@ -617,7 +625,8 @@ def plan_score(
     written = store.n_rows * _output_row_bytes(options) + len(chunks) * 4_096
     written += sum(ids_bytes) if options.parquet else 0
     read = store.stored_bytes + (sum(ids_bytes) if options.parquet else 0)
-    chunk, scoring = _chunk_need(model, store, options, max(ids_bytes)), _score_need(model, options)
+    chunk = _chunk_need(model, store, options, max(ids_bytes))
+    scoring = _score_need(model, store.n_rows, options)
     is_chunk = chunk.n_bytes >= scoring.n_bytes or options.method == "model"
     setting = "store.chunk_bytes and ingest again" if is_chunk else "batch_rows and fit again"
     stages = [_stage("score", len(chunks), (read, written), chunk + scoring, setting)]
@@ -640,7 +649,9 @@ def _chunk_need(
 ) -> _Need:
     """Memory for a chunk as it is read, and its scores as they are written."""
     chunk_rows, n_columns = store.chunks.chunk_rows, model.n_features
-    need = _table("chunk", chunk_rows, n_columns, 4, size=4)
+    n_rows = min(chunk_rows, store.n_rows)
+    need = _table("chunk", chunk_rows, n_columns, _FILLED_COPIES, size=4)
+    need += _table("its rows", n_rows, n_columns, 2, size=4)
     need += _table("scores", chunk_rows, 2 + options.top_columns, 3, size=4)
     if options.parquet:
         n_kept = 2 + len(options.keep) + 3 * options.top_columns
@@ -648,12 +659,11 @@ def _chunk_need(
     return need
 
 
-def _score_need(model: FittedModel, options: ScoreOptions) -> _Need:
+def _score_need(model: FittedModel, n_rows: int, options: ScoreOptions) -> _Need:
     """Memory to score a block of rows, and of the model."""
-    n_columns = model.n_features
     copies = 5 if options.method == "model" else 5 + _VIEW_COPIES
     copies += 3 if options.top_columns else 0
-    need = _table("block", BLOCK_ROWS, n_columns, copies)
+    need = _table("block", min(n_rows, BLOCK_ROWS), model.n_features, copies)
     anchors = [a.rows for view in model.views for a in view.anchors]
     n_bytes = 2 * _BOOSTER_BYTES + 2 * sum(rows.nbytes for rows in anchors)
     if isinstance(model.score_model, SklearnModel):
@@ -661,7 +671,7 @@ def _score_need(model: FittedModel, options: ScoreOptions) -> _Need:
     need += _amount("model", n_bytes)
     if options.method == "effort":
         routing = 6 if model.config.eps > 0 else 4
-        need += _matrices(_ROUTED_ROWS, max(map(len, anchors)), routing)
+        need += _matrices(min(n_rows, _ROUTED_ROWS), max(map(len, anchors)), routing)
     return need
 
 
@@ -761,7 +771,8 @@ class _Learner:
     predicted_row_s: float
 
     def train(self, n_rows: int, n_columns: int) -> float:
-        return n_columns * (self.column_s + self.value_s * float(n_rows) ** self.growth)
+        grown = self.value_s * float(n_rows**self.growth)
+        return n_columns * (self.column_s + grown)
 
 
 def _learner(kind: str, n_columns: int) -> _Learner:

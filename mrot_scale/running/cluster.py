@@ -16,7 +16,7 @@ from mrot_scale.config import ClusterConfig
 from mrot_scale.errors import ConfigError, MrotError, TemporaryError
 from mrot_scale.running.commit import Record
 from mrot_scale.running.tasks import Task, run_task
-from mrot_scale.running.worker_checks import check_storage, worker_versions
+from mrot_scale.running.worker_checks import check_storage, probe_file, worker_versions
 from mrot_scale.storing.location import Location
 from mrot_scale.threads import available_cores
 
@@ -185,6 +185,7 @@ def _cluster(config: ClusterConfig) -> Iterator[Any]:
             processes=True,
             host="127.0.0.1",
             dashboard_address="127.0.0.1:0",
+            worker_dashboard_address="127.0.0.1:0",
             memory_limit=config.memory_limit or "auto",
             silence_logs="CRITICAL",
         )
@@ -229,9 +230,23 @@ def _wait_for_workers(client: Any, config: ClusterConfig) -> int:
     return len(client.scheduler_info(n_workers=-1)["workers"])
 
 
+def _answers(client: Any, question: Callable[..., Any], *arguments: Any) -> dict[str, Any]:
+    """Return what each worker says to a question of ours."""
+    try:
+        answers: dict[str, Any] = client.run(question, *arguments)
+    except OSError as error:
+        raise _all_lost() from error
+    except Exception as error:  # Dask has only its text: our package is not there, or too old
+        raise ConfigError(
+            f"A worker cannot answer ({' '.join(str(error).split())}). "
+            f"Install mrot-scale {worker_versions()['mrot-scale']} on all workers."
+        ) from error
+    return answers
+
+
 def _check_versions(client: Any) -> None:
     ours = worker_versions()
-    for worker, theirs in client.run(worker_versions).items():
+    for worker, theirs in _answers(client, worker_versions).items():
         different = [n for n in ours if ours[n] != theirs.get(n)]
         if different:
             shown = ", ".join(f"{n} {theirs.get(n)} (here {ours[n]})" for n in different)
@@ -239,7 +254,11 @@ def _check_versions(client: Any) -> None:
 
 
 def _check_storage(client: Any, storage: Sequence[Location]) -> None:
-    addresses = [place.address for place in storage]
-    for worker, complaint in client.run(check_storage, addresses).items():
-        if complaint:
-            raise ConfigError(f"Worker {worker} cannot use the storage: {complaint}")
+    """Let every worker find what is here, and write where all write: into the first folder."""
+    if not storage:
+        return
+    with probe_file(storage[0]):
+        seen = {place.address: place.names() for place in storage}
+        for worker, complaint in _answers(client, check_storage, list(seen), seen).items():
+            if complaint:
+                raise ConfigError(f"Worker {worker} cannot use the storage: {complaint}")

@@ -158,13 +158,13 @@ class Journal:
 
     def _local_lines(self) -> list[bytes]:
         place = self._run / _JOURNAL
-        if not place.exists():
-            return []
-        content = place.read()
-        lines = content.splitlines(keepends=True)
-        if lines and _unsealed(lines[-1]) is None:  # cut it off, or the next line would join it
-            place.write(content[: len(content) - len(lines[-1])])
-        return lines
+        return place.read().splitlines(keepends=True) if place.exists() else []
+
+    def cut_torn_line(self) -> None:
+        """Cut off a last line that a crash left unfinished, or the next one would join it."""
+        lines = self._local_lines() if self._run.is_local else []
+        if lines and _unsealed(lines[-1]) is None:
+            (self._run / _JOURNAL).write(b"".join(lines[:-1]))
 
 
 def _sealed(value: Mapping[str, Any]) -> bytes:
@@ -197,16 +197,28 @@ class RunFolder:
         cls, location: Location, fingerprint: Mapping[str, Any], *, new_run: bool = False
     ) -> "RunFolder":
         """Return the folder of a new run, or of the one to go on with."""
-        if new_run:
-            location.remove()
         run = cls(location, fingerprint)
         place = location / _RUN_FILE
+        if (
+            location.exists()
+            and not place.exists()
+            and (not location.is_folder() or location.names())
+        ):
+            raise ConfigError(f"{location} is not a run folder. Choose another run.folder.")
+        if new_run:
+            location.remove()
         if not place.exists():
-            if location.exists() and location.names():
-                raise ConfigError(f"{location} is not a run folder. Choose another run.folder.")
             place.write(_pretty({"fingerprint": run.fingerprint}))
             return run
         _check_same_run(location, _read_fingerprint(place), run.fingerprint)
+        run._journal.cut_torn_line()
+        run._replay()
+        return run
+
+    @classmethod
+    def read(cls, location: Location) -> "RunFolder":
+        """Return a run as it is now, to look at; nothing is written, so it may be going on."""
+        run = cls(location, _read_fingerprint(location / _RUN_FILE))
         run._replay()
         return run
 

@@ -106,7 +106,10 @@ def publish_generation(folder: Folder, visible: Location, run: RunFolder, name: 
 
 
 def _write_generation(folder: Folder, target: Location, run: RunFolder) -> None:
-    """Write a generation; what an interrupted run left of it is made anew."""
+    """Write a generation, unless an interrupted run has already: readers may be in it."""
+    place = target / folder.list_name
+    if place.exists() and place.read() == folder.manifest():
+        return
     staging = target.sibling(f".{target.name}.{uuid4().hex[:12]}.tmp")
     try:
         folder.write(staging, run.location)

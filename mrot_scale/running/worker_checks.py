@@ -1,7 +1,8 @@
 """What is asked of every worker before the first task."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from uuid import uuid4
 
@@ -37,17 +38,35 @@ def _version_of(distribution: str) -> str:
         return "unknown"
 
 
-def check_storage(addresses: Sequence[str]) -> str:
-    """Return what is wrong with the folders a worker reads (the first is also written to)."""
+@contextmanager
+def probe_file(folder: Location) -> Iterator[None]:
+    """Write a file into a folder for as long as somebody is to look whether it is there."""
+    probe = folder / f".probe-{uuid4().hex[:12]}"
+    probe.write(b"reachable")
+    try:
+        yield
+    finally:
+        probe.remove()
+
+
+def check_storage(addresses: Sequence[str], seen: Mapping[str, Sequence[str]] | None = None) -> str:
+    """Return what is wrong with the folders a worker reads (the first is also written to).
+
+    `seen` is what the driver finds in them: a folder of the same name on the worker's own disk will
+    not do.
+    """
+    advice = "workers of a cluster need storage they share."
     try:
         for number, address in enumerate(addresses):
             place = Location(address)
             if not place.exists():
-                return f"nothing at {address}; workers of a cluster need storage they share."
+                return f"nothing at {address}; {advice}"
+            missing = set((seen or {}).get(address, ())).difference(place.names())
+            if missing:
+                return f"{address} has no {min(missing)} there; {advice}"
             if number == 0:
-                probe = place / f".probe-{uuid4().hex[:12]}"
-                probe.write(b"reachable")
-                probe.remove()
+                with probe_file(place):
+                    pass
     except MrotError as error:
         return str(error)
     return ""

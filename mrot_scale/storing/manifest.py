@@ -63,15 +63,17 @@ def read_format(folder: Location) -> str | None:
     """Return the format a folder's list names; None where there is no readable list."""
     try:
         return str(json.loads((folder / MANIFEST).read())["format"])
-    except (MissingInputError, ValueError, KeyError, TypeError, RecursionError, OSError):
+    except (MissingInputError, ValueError, KeyError, TypeError, RecursionError):
         return None
 
 
-def read_manifest(folder: Location, expected: str, version: int, noun: str) -> Manifest:
+def read_manifest(
+    folder: Location, expected: str, version: int, noun: str, list_name: str = MANIFEST
+) -> Manifest:
     """Return a folder's list, or the reason why this is not one this version can use."""
-    place = folder / MANIFEST
+    place = folder / list_name
     if not place.exists():
-        raise DamagedDataError(f"{folder} is not a finished {noun}: it has no {MANIFEST}.")
+        raise DamagedDataError(f"{folder} is not a finished {noun}: it has no {list_name}.")
     if place.size() > _MANIFEST_BYTES:
         raise DamagedDataError(f"{place} is larger than any list of files.")
     try:

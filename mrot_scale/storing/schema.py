@@ -1,5 +1,6 @@
 """What a store holds: columns, their kinds, categories and statistics, and what was left out."""
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
@@ -106,6 +107,16 @@ class Schema:
             "left_out": [list(pair) for pair in self.left_out],
             "statistics": [s.to_json() for s in self.statistics],
         }
+
+    @classmethod
+    def from_bytes(cls, content: bytes, name: str) -> "Schema":
+        """Return the schema of a JSON file."""
+        try:
+            return cls.from_json(json.loads(content), name)
+        except (ValueError, RecursionError) as error:
+            if isinstance(error, DamagedDataError):
+                raise
+            raise DamagedDataError(f"{name} is not a schema ({error}).") from None
 
     @classmethod
     def from_json(cls, found: Any, name: str) -> "Schema":

@@ -1,6 +1,5 @@
 """A store, opened: its rows by chunk, each checked against the list of files as it is read."""
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -49,9 +48,7 @@ class FeatureStore:
         if not is_store(location):
             raise DataError(f"{location} is not a store that mrot-scale wrote. Ingest it first.")
         manifest = read_manifest(location, STORE_FORMAT, STORE_VERSION, "store")
-        schema = Schema.from_json(
-            json.loads(_read_listed(location, manifest, SCHEMA)), str(location / SCHEMA)
-        )
+        schema = Schema.from_bytes(_read_listed(location, manifest, SCHEMA), str(location / SCHEMA))
         name = f"{FEATURES}/{METADATA}"
         spec = ArraySpec.from_metadata(_read_listed(location, manifest, name), str(location / name))
         if spec.dtype != "float32" or spec.shape != (schema.n_rows, len(schema.features)):
@@ -86,7 +83,10 @@ class FeatureStore:
     def read_ids(self, chunk: int, columns: Sequence[str] | None = None) -> Any:
         """Return the identifiers and carried columns of a chunk, as an Arrow table."""
         content = _read_listed(self.location, self.manifest, ids_name(chunk))
-        table = pq.read_table(pa.BufferReader(content), columns=columns)
+        try:
+            table = pq.read_table(pa.BufferReader(content), columns=columns)
+        except pa.ArrowException as error:
+            raise DamagedDataError(f"{self.location / ids_name(chunk)}: {error}.") from None
         start, stop = self.chunks.chunk_to_rows(chunk)
         if table.num_rows != stop - start:
             raise DamagedDataError(f"{self.location / ids_name(chunk)} has lost rows.")

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -58,11 +59,9 @@ def mixed_table(n_rows: int = 1_500, *, seed: int = 0) -> pa.Table:
     )
 
 
-def _some_missing(
-    rng: np.random.Generator, words: Sequence[str], n_rows: int
-) -> list[str | None]:
-    drawn = rng.integers(0, len(words), n_rows)
-    return [None if gone else words[i] for i, gone in zip(drawn, rng.random(n_rows) < 0.02)]
+def _some_missing(rng: np.random.Generator, words: Sequence[str], n_rows: int) -> list[str | None]:
+    drawn, are_gone = rng.integers(0, len(words), n_rows), rng.random(n_rows) < 0.02
+    return [None if gone else words[i] for i, gone in zip(drawn, are_gone, strict=True)]
 
 
 FEATURES = ["x", "y", "kind", "at", "on"]
@@ -72,7 +71,7 @@ def write_parts(table: pa.Table, folder: Path, *, n_files: int = 1, group: int =
     """Write a table as a folder of Parquet files, cut evenly."""
     folder.mkdir(parents=True)
     bounds = np.linspace(0, table.num_rows, n_files + 1).astype(int).tolist()
-    for number, (start, stop) in enumerate(zip(bounds[:-1], bounds[1:], strict=True)):
+    for number, (start, stop) in enumerate(pairwise(bounds)):
         path = folder / f"part-{number:03d}.parquet"
         pq.write_table(table.slice(start, stop - start), path, row_group_size=group)
     return folder

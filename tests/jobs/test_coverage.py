@@ -60,7 +60,9 @@ def test_every_row_gets_its_efforts_once_whatever_the_chunks(tmp_path: Path) -> 
     labelled = [tuple(row) for part in parts for row in part.tolist()]
     assert sorted(labelled) == sorted(rows_in_store(cut))
     efforts = stage_arrays(cut / "model.run", "efforts")
-    sizes = [sum(len(e) for n, e in efforts.items() if n.split("/")[2] == f"{p:05}") for p in (0, 1, 2)]
+    sizes = [
+        sum(len(e) for n, e in efforts.items() if n.split("/")[2] == f"{p:05}") for p in (0, 1, 2)
+    ]
     assert sizes == [len(part) for part in parts]
     same = stage_arrays(whole / "model.run", "efforts")
     assert {n: e.tobytes() for n, e in efforts.items()} == {n: e.tobytes() for n, e in same.items()}

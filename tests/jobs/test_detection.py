@@ -130,7 +130,9 @@ def test_a_category_missing_from_every_row_to_fit_says_nothing(tmp_path: Path) -
     seen = table.set_column(2, "kind", pa.array(["first"] * 400))
     score(tmp_path / "model", seen, tmp_path / "seen", TINY, method="effort")
     score(tmp_path / "model", table, tmp_path / "as before", TINY, method="effort")
-    assert np.median(zarr_values(tmp_path / "seen")) > np.median(zarr_values(tmp_path / "as before"))
+    assert np.median(zarr_values(tmp_path / "seen")) > np.median(
+        zarr_values(tmp_path / "as before")
+    )
 
 
 @pytest.mark.parametrize("years", [0, 3])

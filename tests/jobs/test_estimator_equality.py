@@ -79,7 +79,7 @@ def test_estimator_and_jobs_give_the_same_scores_and_files(
 
 def test_the_estimator_loads_a_model_that_a_job_fitted(tmp_path: Path) -> None:
     rows = awkward_rows(700)
-    detector, config = fitted_both_ways(tmp_path, rows, "reject")
+    detector, _ = fitted_both_ways(tmp_path, rows, "reject")
     loaded = MROT.load(tmp_path / "model")
     frame = pd.DataFrame(rows, columns=[f"c{i}" for i in range(rows.shape[1])])
     for method in ("model", "effort"):

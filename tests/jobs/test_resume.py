@@ -165,9 +165,9 @@ def test_a_damaged_object_of_a_stage_is_made_again(
     with pytest.raises(RuntimeError):
         fit(undisturbed.store, tmp_path / "model", CONFIG)
     records = run_records(tmp_path / "model.run")
-    flipped = tmp_path / "model.run" / records["efforts/00000/00000/00000/00000"].objects[
-        "efforts"
-    ].name
+    flipped = (
+        tmp_path / "model.run" / records["efforts/00000/00000/00000/00000"].objects["efforts"].name
+    )
     content = bytearray(flipped.read_bytes())
     content[len(content) // 2] ^= 1
     flipped.write_bytes(content)
@@ -236,7 +236,7 @@ def test_scores_and_parquet_at_the_same_place_are_refused(
         )
 
 
-class Stopped(Exception):
+class StoppedError(Exception):
     """The source went away."""
 
 
@@ -252,12 +252,12 @@ def test_a_stopped_ingest_goes_on_and_gives_the_same_store(
     def some(self: StoreBuilder, batches: Any, chunk_rows: int) -> Iterator[Any]:
         for chunk in real(self, batches, chunk_rows):
             if chunk.number == 3:
-                raise Stopped
+                raise StoppedError
             yield chunk
 
     with monkeypatch.context() as patch:
         patch.setattr(StoreBuilder, "chunks", some)
-        with pytest.raises(Stopped):
+        with pytest.raises(StoppedError):
             ingest(source, tmp_path / "store", id="reading", config=CONFIG)
     assert not (tmp_path / "store").exists()
     done = run_records(tmp_path / "store.run")
@@ -321,12 +321,14 @@ def test_an_output_of_somebody_else_is_refused_and_not_touched(
 def test_an_output_of_another_run_is_refused_as_existing(
     undisturbed: Undisturbed, tmp_path: Path, other: str
 ) -> None:
-    fit(undisturbed.store, tmp_path / "model", TINY)
+    model = tmp_path / "model"
+    fit(undisturbed.store, model, TINY)
+    jobs: dict[str, Callable[[], Any]] = {
+        "settings": lambda: fit(undisturbed.store, model, TINY | {"seed": 3}),
+        "command": lambda: score(undisturbed.model, undisturbed.store, model, TINY),
+    }
     with pytest.raises(MrotError, match="exists already") as refused:
-        if other == "settings":
-            fit(undisturbed.store, tmp_path / "model", TINY | {"seed": 3})
-        else:
-            score(undisturbed.model, undisturbed.store, tmp_path / "model", TINY)
+        jobs[other]()
     assert refused.value.exit_code == 73
 
 
@@ -348,13 +350,13 @@ def test_a_new_run_never_removes_a_folder_that_is_no_run(
     config = TINY | {"run": {"folder": str(tmp_path / "home")}}
     table = pa.table({"x": np.arange(50.0)})
     source = write_parts(table, tmp_path / "source")
+    out, (store, model) = tmp_path / "out", (undisturbed.store, undisturbed.model)
+    jobs: dict[str, Callable[[], Any]] = {
+        "ingest": lambda: ingest(source, out, config=config, new_run=True),
+        "ingest of a table in memory": lambda: ingest(table, out, config=config),
+        "fit": lambda: fit(store, out, config, new_run=True),
+        "score": lambda: score(model, store, out, config, new_run=True),
+    }
     with pytest.raises(ConfigError, match="not a run folder"):
-        if job == "ingest":
-            ingest(source, tmp_path / "out", config=config, new_run=True)
-        elif job == "ingest of a table in memory":
-            ingest(table, tmp_path / "out", config=config)
-        elif job == "fit":
-            fit(undisturbed.store, tmp_path / "out", config, new_run=True)
-        else:
-            score(undisturbed.model, undisturbed.store, tmp_path / "out", config, new_run=True)
+        jobs[job]()
     assert (tmp_path / "home/thesis.txt").read_text() == "years of work"

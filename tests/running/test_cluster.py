@@ -124,20 +124,24 @@ def test_a_worker_without_our_package_is_refused(lonely: Scheduler, tmp_path: Pa
     assert "Install" in str(error)
 
 
-def test_storage_a_worker_does_not_see_is_refused(lonely: Scheduler, tmp_path: Path) -> None:
+def test_storage_a_worker_has_of_its_own_under_the_same_name_is_refused(
+    lonely: Scheduler, tmp_path: Path
+) -> None:
     with worker(lonely.address, hidden=[tmp_path]):
         error = refused(settings(lonely.address), tmp_path)
     assert error.exit_code == 78
-    assert str(tmp_path) in str(error)
-    assert "share" in str(error)
-
-
-def test_storage_a_worker_cannot_write_is_refused(lonely: Scheduler, tmp_path: Path) -> None:
-    with worker(lonely.address):
-        assert refused(settings(lonely.address), tmp_path / "missing").exit_code == 78
-        with open_workers(settings(lonely.address), [Location(tmp_path)]) as workers:
-            assert workers.count == 1
+    assert f"{tmp_path} has no .probe-" in str(error)
+    assert "need storage they share" in str(error)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_looking_at_the_storage_leaves_nothing_behind(lonely: Scheduler, tmp_path: Path) -> None:
+    (tmp_path / "input").mkdir()
+    (tmp_path / "run").mkdir()
+    storage = [Location(tmp_path / "run"), Location(tmp_path / "input")]
+    with worker(lonely.address), open_workers(settings(lonely.address), storage) as workers:
+        assert workers.count == 1
+    assert sorted(p.name for p in tmp_path.rglob("*")) == ["input", "run"]
 
 
 def test_an_unencrypted_scheduler_elsewhere_needs_permission() -> None:
@@ -176,7 +180,7 @@ def test_a_local_cluster_and_its_dashboard_listen_on_loopback_only(local: Any) -
 def test_a_local_cluster_starts_its_workers_afresh(local: Any) -> None:
     """Forked processes would share locks and threads of native libraries."""
     kinds = local._client.run(_start_method)
-    assert set(kinds.values()) == {"spawn"}
+    assert set(kinds.values()) == {"SpawnProcess"}
 
 
 def test_a_task_has_one_native_thread(local: Any, tmp_path: Path) -> None:
@@ -191,7 +195,7 @@ def test_a_task_has_one_native_thread(local: Any, tmp_path: Path) -> None:
 def _start_method() -> str:
     import multiprocessing
 
-    return type(multiprocessing.current_process()).__module__.rpartition("_")[2]
+    return type(multiprocessing.current_process()).__name__
 
 
 def _threads_in_task(run_folder: str) -> dict[str, Any]:
@@ -219,9 +223,154 @@ def _probe(work: Any) -> Record:
     index = faiss.IndexFlatL2(16)
     index.add(rows)
     index.search(rows, 10)
-    train_lightgbm(rows.astype(np.float64), rows[:, 0].astype(np.float64), seed=0)
+    train_lightgbm(rows.astype(np.float64), (rows[:, 0] > 0).astype(np.float64), seed=0)
     born = len(os.listdir("/proc/self/task")) - before  # noqa: PTH208
     record: Record = work.attempt.record(
         pools=native_pools(), faiss=faiss.omp_get_max_threads(), born=born
     )
     return record
+
+
+def test_a_cluster_class_is_started_with_its_arguments(
+    table: Path, expected: Results, tmp_path: Path
+) -> None:
+    work = Location(tmp_path)
+    arguments = {
+        "n_workers": 2,
+        "threads_per_worker": 1,
+        "processes": False,
+        "dashboard_address": f"{LOOPBACK}:0",
+    }
+    config = SETTINGS | {
+        "cluster": {"kind": "distributed:LocalCluster", "workers": 1, "arguments": arguments}
+    }
+    mrot_scale.fit(table, str(work / "model"), config, id="reading")
+    assert_same_files(contents(work / "model"), expected.model)
+
+
+# On many machines ----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def machines(s3: S3, tmp_path: Path) -> Iterator[tuple[Scheduler, list[Process]]]:
+    """A scheduler and two workers that share no folder with each other or with the driver."""
+    with ExitStack() as stack:
+        found = stack.enter_context(scheduler())
+        workers = [
+            stack.enter_context(worker(found.address, s3.environment, hidden=[tmp_path]))
+            for _ in range(2)
+        ]
+        yield found, workers
+
+
+def n_committed(place: Location) -> int:
+    """Return how many records a run has committed."""
+    folder = place / "journal"
+    return len(folder.names()) if folder.exists() else 0
+
+
+@pytest.mark.slow
+def test_machines_without_a_common_disk_give_the_same_bytes_and_survive_a_killed_driver(
+    machines: tuple[Scheduler, list[Process]],
+    s3: S3,
+    bucket: Location,
+    table: Path,
+    expected: Results,
+    tmp_path: Path,
+) -> None:
+    found, workers = machines
+    spaces = {os.readlink(f"/proc/{pid}/ns/mnt") for pid in (*(w.pid for w in workers), "self")}
+    assert len(spaces) == 3, "each process has a file system of its own"
+    work, options = bucket / "work", ("--cluster", found.address, "--workers", "2")
+    Location(table).copy_to(bucket / "readings.parquet")
+
+    def driver(*arguments: str) -> list[str]:
+        return private(mrot(*arguments), tmp_path)
+
+    done = run(driver(*ingest_command(bucket / "readings.parquet", work)), s3.environment)
+    assert done.returncode == 0, done.stderr
+    with started(driver(*fit_command(work, *options)), s3.environment) as first:
+        wait_until(lambda: n_committed(work / "model.run") > 10, "ten tasks are committed")
+        first.send(signal.SIGKILL)
+        assert first.wait(10) == -signal.SIGKILL
+    committed = n_committed(work / "model.run")
+    assert not (work / "model").exists()
+    for command in (fit_command(work, *options), score_command(work, *options)):
+        done = run(driver(*command), s3.environment)
+        assert done.returncode == 0, done.stderr
+        assert "Traceback" not in done.stderr
+    assert 10 < committed < n_committed(work / "model.run")
+    Results.of(work).assert_same(expected)
+    assert not (work / "model.run/stages").exists()
+
+
+@pytest.fixture
+def fitting(table: Path, tmp_path: Path) -> Location:
+    """A folder with a store to fit."""
+    work = Location(tmp_path)
+    mrot_scale.ingest(table, str(work / "store"), id="reading", config=SETTINGS)
+    return work
+
+
+def n_lines(work: Location) -> int:
+    """Return how many records a fit on disk has committed."""
+    place = work / "model.run/journal.jsonl"
+    return place.read().count(b"\n") if place.exists() else 0
+
+
+@pytest.mark.slow
+def test_a_worker_killed_during_a_run_changes_nothing(fitting: Location, expected: Results) -> None:
+    with scheduler() as found, worker(found.address) as victim, worker(found.address):
+        command = mrot(*fit_command(fitting, "--cluster", found.address, "--workers", "2"))
+        with started(command) as driver:
+            wait_until(lambda: n_lines(fitting) > 5, "tasks are committed", step_s=0.01)
+            victim.kill()
+            assert driver.wait(120) == 0, driver.errors
+            assert "Traceback" not in driver.errors
+    assert_same_files(contents(fitting / "model"), expected.model)
+
+
+@pytest.mark.slow
+def test_a_scheduler_killed_during_a_run_is_told_and_the_run_goes_on_elsewhere(
+    fitting: Location, expected: Results
+) -> None:
+    with scheduler() as found, worker(found.address), worker(found.address):
+        command = mrot(*fit_command(fitting, "--cluster", found.address, "--workers", "2"))
+        with started(command) as driver:
+            wait_until(lambda: n_lines(fitting) > 5, "tasks are committed", step_s=0.01)
+            found.process.kill()
+            assert driver.wait(120) == 75, driver.errors
+            told = driver.errors
+    assert "run the same command again" in told.splitlines()[-1]
+    assert "Traceback" not in told
+    before = n_lines(fitting)
+    mrot_scale.fit(
+        str(fitting / "store"),
+        str(fitting / "model"),
+        SETTINGS | {"cluster": {"kind": "inline"}},
+    )
+    assert before < n_lines(fitting)
+    assert_same_files(contents(fitting / "model"), expected.model)
+
+
+@pytest.mark.slow
+def test_a_run_gives_up_when_all_workers_stay_away(
+    fitting: Location, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cluster, "_PATIENCE_S", 3.0)
+    with scheduler() as found, worker(found.address) as only:
+
+        def end_the_only_worker() -> None:
+            wait_until(lambda: n_lines(fitting) > 5, "tasks are committed", step_s=0.01)
+            only.kill()
+
+        ender = threading.Thread(target=end_the_only_worker)
+        ender.start()
+        config = SETTINGS | {"cluster": {"address": found.address}}
+        start = time.monotonic()
+        with pytest.raises(TemporaryError, match="run the same command again") as caught:
+            mrot_scale.fit(str(fitting / "store"), str(fitting / "model"), config)
+        ender.join()
+    assert caught.value.exit_code == 75
+    assert time.monotonic() - start < 60
+    assert 5 < n_lines(fitting) == len(list(Journal(fitting / "model.run").values()))

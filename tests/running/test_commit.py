@@ -171,6 +171,7 @@ def test_a_journal_cut_anywhere_keeps_its_whole_lines_and_goes_on(
         journal_file(place).write_bytes(left)
         expected = values[: left.count(b"\n")]
         assert list(Journal(place).values()) == expected
+        Journal(place).cut_torn_line()
         Journal(place).append({"after": 1})
         assert list(Journal(place).values()) == [*expected, {"after": 1}]
 
@@ -181,7 +182,10 @@ def test_a_torn_last_line_is_dropped(tmp_path: Path, torn: bytes) -> None:
     Journal(place).append({"n": 0})
     with journal_file(place).open("ab") as file:
         file.write(torn)
+    torn_content = journal_file(place).read_bytes()
     assert list(Journal(place).values()) == [{"n": 0}]
+    assert journal_file(place).read_bytes() == torn_content  # looking changes nothing
+    Journal(place).cut_torn_line()
     Journal(place).append({"n": 1})
     assert list(Journal(place).values()) == [{"n": 0}, {"n": 1}]
 
@@ -251,6 +255,26 @@ def test_a_run_cut_off_at_any_byte_has_the_commits_before_it(tmp_path: Path) -> 
         assert list(again.records) == list(run.records)[: content[:length].count(b"\n")]
         again.commit(a_record(again, 2))
         assert task_key("stage", 2) in RunFolder.open(place, TERMS).records
+
+
+def test_a_run_may_be_looked_at_while_it_goes_on(place: Location) -> None:
+    run = RunFolder.open(place, TERMS)
+    for n in range(3):
+        run.commit(a_record(run, n))
+        before = {name: (place / name).read() for name in place.files_below()}
+        seen = RunFolder.read(place)
+        assert (seen.records, seen.fingerprint) == (run.records, TERMS)
+        assert {name: (place / name).read() for name in place.files_below()} == before
+    if place.is_local:
+        with journal_file(place).open("ab") as file:
+            file.write(b"12345678 {")  # the driver is about to finish this line
+        assert RunFolder.read(place).records == run.records
+        assert journal_file(place).read_bytes().endswith(b"12345678 {")
+
+
+def test_where_no_run_is_there_is_nothing_to_look_at(place: Location) -> None:
+    with pytest.raises(MissingInputError, match=r"run\.json"):
+        RunFolder.read(place)
 
 
 def test_what_no_record_names_does_not_count(place: Location) -> None:

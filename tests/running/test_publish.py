@@ -139,7 +139,8 @@ def test_nothing_on_disk_is_ever_overwritten(tmp_path: Path, kind: str) -> None:
     assert caught.value.exit_code == 73
     with pytest.raises(OutputError, match="exists already"):
         publish_once(a_folder(run), Location(out), run)
-    assert run.published is None
+    with pytest.raises(OutputError):
+        is_finished(Location(out), a_run(Location(tmp_path)))
     assert sorted(p.name for p in tmp_path.iterdir() if p.name != "there") == ["out", "out.run"]
 
 
@@ -160,8 +161,8 @@ def test_a_publication_that_fails_leaves_nothing_visible(
     with pytest.raises(StorageError, match="disk full"):
         publish_once(folder, place / "out", run)
     assert place.names() == ["out.run"]
-    assert run.published is None
     monkeypatch.undo()
+    assert not is_finished(place / "out", a_run(place))
     publish_once(folder, place / "out", run)
     check_whole(place / "out", EXPECTED)
 
@@ -173,7 +174,6 @@ def test_an_object_lost_before_it_is_published_is_noticed(place: Location) -> No
     with pytest.raises(MrotError):
         publish_once(folder, place / "out", run)
     assert not (place / f"out/{MANIFEST}").exists()
-    assert run.published is None
 
 
 def test_a_run_killed_while_it_published_is_gone_on_with(
@@ -198,15 +198,21 @@ def test_a_run_killed_while_it_published_is_gone_on_with(
     check_whole(place / "out", EXPECTED)
 
 
-def test_a_run_killed_just_after_it_published_is_finished(
-    place: Location, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    "moment",
+    [
+        "mrot_scale.running.commit.RunFolder.commit_published",
+        "mrot_scale.running.publish.sync_folder",
+    ],
+)
+def test_a_run_killed_as_its_output_appears_is_finished_or_gone_on_with(
+    place: Location, moment: str
 ) -> None:
     run = a_run(place)
     folder = a_folder(run)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(RunFolder, "commit_published", crash)
-        with pytest.raises(Crash):
-            publish_once(folder, place / "out", run)
+    with pytest.MonkeyPatch.context() as patch, suppress(Crash):
+        patch.setattr(moment, crash)
+        publish_once(folder, place / "out", run)
     again = a_run(place)
     if not is_finished(place / "out", again):
         publish_once(folder, place / "out", again)

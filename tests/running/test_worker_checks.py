@@ -9,7 +9,12 @@ import pytest
 
 from mrot_scale import __version__
 from mrot_scale.running import worker_checks
-from mrot_scale.running.worker_checks import DECIDING_LIBRARIES, check_storage, worker_versions
+from mrot_scale.running.worker_checks import (
+    DECIDING_LIBRARIES,
+    check_storage,
+    probe_file,
+    worker_versions,
+)
 from mrot_scale.storing.location import Location
 from tests.places import KINDS, fresh_place
 
@@ -52,9 +57,25 @@ def test_a_folder_a_worker_does_not_see_is_named(place: Location) -> None:
     assert complaint == f"nothing at {folders[1]}; workers of a cluster need storage they share."
 
 
+def test_a_folder_of_the_same_name_on_another_disk_will_not_do(place: Location) -> None:
+    folders = [(place / name).address for name in ("run", "store")]
+    for folder in folders:
+        (Location(folder) / "file").write(b"x")
+    assert check_storage(folders, {folders[0]: ["file"], folders[1]: ["file"]}) == ""
+    complaint = check_storage(folders, {folders[1]: ["file", "z", "features"]})
+    assert complaint.startswith(f"{folders[1]} has no features there; workers of a cluster need")
+
+
+def test_a_probe_is_there_as_long_as_it_is_looked_for(place: Location) -> None:
+    with pytest.raises(ZeroDivisionError), probe_file(place):
+        assert [name[:7] for name in place.names()] == [".probe-"]
+        raise ZeroDivisionError
+    assert not place.exists() or place.names() == []
+
+
 def test_a_run_folder_that_cannot_be_written_is_a_complaint(tmp_path: Path) -> None:
     (tmp_path / "run").write_bytes(b"a file")
-    assert "Cannot write" in check_storage([str(tmp_path / "run")])
+    assert "Cannot" in check_storage([str(tmp_path / "run")])
 
 
 def test_storage_that_no_library_opens_is_a_complaint() -> None:

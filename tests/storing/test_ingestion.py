@@ -353,7 +353,7 @@ def test_values_that_fall_together_are_refused_unless_allowed() -> None:
 
 def test_whole_numbers_that_float64_cannot_tell_apart_are_refused() -> None:
     table = pa.table({"a": pa.array(2**60 + np.arange(1_000))})
-    with pytest.raises(DataError, match="Column 'a' loses"):
+    with pytest.raises(DataError, match="Column 'a'"):
         built(table)
 
 

@@ -65,7 +65,6 @@ def test_a_folder_without_a_list_is_unfinished(place: Location) -> None:
         read(place)
     assert read_format(place) is None
     assert read_format(place / "missing") is None
-    assert read_format(place / "file") is None
 
 
 def test_another_format_is_named(place: Location) -> None:
