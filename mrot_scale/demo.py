@@ -75,8 +75,6 @@ class _Path:
     """What the steps share."""
 
     out: Path
-    n_rows: int
-    seed: int
     config: Config
     report: Report
 
@@ -85,11 +83,11 @@ def run_demo(
     out: Path, *, n_rows: int, seed: int, workers: int | None = None, report: Report | None = None
 ) -> DemoResult:
     """Run the path, everything below `out`; one that was interrupted is gone on with."""
-    path = _Path(out, n_rows, seed, demo_config(seed, workers), report or quiet)
+    path = _Path(out, demo_config(seed, workers), report or quiet)
     times = StageTimes()
     prepare_folder(out, {"rows": n_rows, "seed": seed, "versions": worker_versions()})
     with times.step("make table"):
-        _make_table(path)
+        make_table(out, n_rows, seed, path.report)
     with times.step("ingest"):
         _ingest(path)
     with times.step("fit"):
@@ -165,18 +163,18 @@ def _write_summary(result: DemoResult, seed: int) -> None:
     _write_marker(result.out, facts | {"seconds": result.seconds})
 
 
-def _make_table(path: _Path) -> None:
-    """Write the log block by block, each a row group; the name appears when it is whole."""
-    target, total = path.out / TABLE, n_blocks(path.n_rows)
+def make_table(out: Path, n_rows: int, seed: int, report: Report) -> None:
+    """Write the log block by block, each a row group; its name appears when it is whole."""
+    target, total = out / TABLE, n_blocks(n_rows)
     if target.exists():
-        path.report("table", total, total)
+        report("table", total, total)
         return
-    path.report("table", 0, total)
-    in_work = path.out / _TABLE_IN_WORK
+    report("table", 0, total)
+    in_work = out / _TABLE_IN_WORK
     with pq.ParquetWriter(in_work, LOG_SCHEMA, use_dictionary=_TEXT_COLUMNS) as writer:
-        for done, batch in enumerate(pump_log(path.n_rows, seed=path.seed), start=1):
+        for done, batch in enumerate(pump_log(n_rows, seed=seed), start=1):
             writer.write_batch(batch, row_group_size=batch.num_rows)
-            path.report("table", done, total)
+            report("table", done, total)
     in_work.replace(target)
 
 

@@ -33,7 +33,7 @@ def column_origins(head: Floats) -> Floats:
 def _origin(values: Floats) -> float:
     if values.size == 0:
         return 0.0
-    low, median, high = np.quantile(values, [0.25, 0.5, 0.75])
+    low, median, high = np.quantile(np.clip(values, -1e300, 1e300), [0.25, 0.5, 0.75])
     if abs(median) <= _FAR * (high - low) or abs(median) <= 1.0:
         return 0.0
     whole = bool((values == np.floor(values)).all())
@@ -44,7 +44,7 @@ def to_stored(rows: Floats, origin: Floats, *, first_row: int = 0) -> Stored:
     """Return the rows as they rest, or say which value has no room."""
     with np.errstate(over="ignore"):
         stored = (rows - origin).astype(np.float32)
-    too_far = np.isinf(stored)
+    too_far = np.abs(stored) > LARGEST_STORED
     if too_far.any() and (too_far & np.isfinite(rows)).any():
         row, column = np.argwhere(too_far & np.isfinite(rows))[0]
         raise DataError(

@@ -6,20 +6,22 @@ import signal
 import subprocess
 import sys
 import time
+import tracemalloc
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 import zarr
 
 from mrot_scale import demo as demo_module
-from mrot_scale import score_rows
+from mrot_scale import score_rows, synthetic
 from mrot_scale.demo import MODEL, SCORES, SCORES_TABLE, TABLE, prepare_folder, run_demo
 from mrot_scale.errors import OutputError
-from mrot_scale.synthetic import COLUMNS, LOG_KINDS
+from mrot_scale.synthetic import COLUMNS, LOG_KINDS, LOG_SCHEMA
 
 N_ROWS = 3_000
 TERMS = {"rows": N_ROWS, "seed": 0}
@@ -121,7 +123,7 @@ def processes_of(session: int) -> list[int]:
 
 
 def test_going_on_tells_what_was_done_and_gives_the_same(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A demo stopped after its last step but before its summary has nothing left to do."""
     out = tmp_path / "pumps"
@@ -216,3 +218,25 @@ def test_the_table_appears_when_it_is_whole(
         run_demo(tmp_path, n_rows=1_000, seed=0)
     assert not (tmp_path / TABLE).exists()
     prepare_folder(tmp_path, TERMS)  # what is left of it is ours
+
+
+def test_making_the_table_takes_the_memory_of_a_few_blocks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    block_rows = 5_000
+    monkeypatch.setattr(synthetic, "BLOCK_ROWS", block_rows)
+
+    def peak(n_blocks: int) -> tuple[int, int]:
+        out = tmp_path / str(n_blocks)
+        out.mkdir()
+        tracemalloc.start()
+        n_rows = n_blocks * block_rows
+        demo_module.make_table(out, n_rows, 0, lambda *_: None)
+        found = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert pq.ParquetFile(out / TABLE).num_row_groups == n_blocks
+        return found, pa.default_memory_pool().max_memory()
+
+    small, large = peak(4), peak(24)
+    assert large[0] < 1.3 * small[0]
+    assert large[1] < small[1] + 8 * block_rows * len(LOG_SCHEMA)

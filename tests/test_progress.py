@@ -1,6 +1,7 @@
 """What is shown while work goes on."""
 
 import io
+import re
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -55,7 +56,8 @@ def drawn(console: Console, *calls: tuple[str, int, int]) -> str:
 def test_bars_show_steps_and_what_was_done_before() -> None:
     console = Console(file=io.StringIO(), force_terminal=True, width=100, color_system=None)
     last = drawn(console, ("fit", 2, 5), ("fit", 4, 5), ("ingest", 0, 0), ("ingest", 3, 3))
-    shown = [line.split() for line in last.splitlines()[-2:]]
+    plain = re.sub(r"\x1b\[\??\d*[A-Za-z]", "", last)
+    shown = [line.split() for line in plain.splitlines() if line.strip()][-2:]
     assert [line[0] for line in shown] == ["fit", "ingest"]
     assert "4/5" in shown[0]
     assert shown[0][-3:] == ["2", "done", "before"]

@@ -6,6 +6,9 @@ from typing import Any
 
 from mrot_scale.errors import BudgetError, OutputError
 
+SMALL_BYTES = 2**24
+"""What is too small to be counted one by one: records, knots, garbage not yet collected."""
+
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 _HEADER = ("stage", "tasks", "read", "written", "memory/task", "work")
 
@@ -105,6 +108,42 @@ class Plan:
         found = asdict(self) | {"stages": [asdict(stage) for stage in self.stages]}
         totals = {"n_tasks": self.n_tasks, "needed_bytes": self.needed_bytes}
         return found | totals | {"seconds": self.seconds}
+
+
+@dataclass(frozen=True)
+class Need:
+    """Memory as a sum that can be shown."""
+
+    n_bytes: int
+    text: str
+
+    def __add__(self, other: "Need") -> "Need":
+        return Need(self.n_bytes + other.n_bytes, f"{self.text} + {other.text}")
+
+
+def table(what: str, n_rows: int, n_columns: int, copies: int, *, size: int = 8) -> Need:
+    """Return the memory of some copies of rows x columns."""
+    text = f"{what} {n_rows:,} x {n_columns:,} columns x {size} B x {copies} copies"
+    return Need(n_rows * n_columns * size * copies, text)
+
+
+def matrices(n_rows: int, n_others: int, copies: int) -> Need:
+    """Return the memory of some matrices between rows and rows."""
+    text = f"{copies} matrices of {n_rows:,} x {n_others:,} x 8 B"
+    return Need(8 * n_rows * n_others * copies, text)
+
+
+def amount(what: str, n_bytes: int) -> Need:
+    """Return memory that needs no explanation."""
+    return Need(n_bytes, f"{what} {size_text(n_bytes)}")
+
+
+def stage_of(
+    name: str, n_tasks: int, moved: tuple[int, int], need: Need, setting: str
+) -> StagePlan:
+    """Return a stage; `moved` are the bytes read and written."""
+    whole = need + amount("small things", SMALL_BYTES)
+    return StagePlan(name, n_tasks, *moved, whole.n_bytes, whole.text, setting)
 
 
 def plan_text(plan: Plan) -> str:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from mrot_scale.config import ClusterConfig, Config
 from mrot_scale.encoding import rare_levels
 from mrot_scale.fitting import TRAINING_SCORES_KEPT, Setup, plan_fit
-from mrot_scale.jobs.fit_job import label_plan
+from mrot_scale.jobs.fit_tasks import label_plan
 from mrot_scale.jobs.imagined import ROWS_PER_COLUMN
 from mrot_scale.jobs.labelled import (
     EFFORT_BLOCK_BATCHES,
@@ -29,7 +29,16 @@ from mrot_scale.jobs.labelled import (
     ROUTE_BLOCK_ROWS,
     LabelPlan,
 )
-from mrot_scale.jobs.plan_text import Plan, StagePlan, plan_text, size_text
+from mrot_scale.jobs.plan_text import (
+    Need,
+    Plan,
+    StagePlan,
+    amount,
+    matrices,
+    plan_text,
+    stage_of,
+    table,
+)
 from mrot_scale.jobs.score_tasks import BLOCK_ROWS, ScoreOptions
 from mrot_scale.method.anchors import fit_anchor_set, route_costs
 from mrot_scale.method.efforts import Problem, batch_efforts
@@ -44,6 +53,7 @@ from mrot_scale.running.commit import whole_array
 from mrot_scale.scoring import FittedModel, problem_of
 from mrot_scale.storing.chunks import RowChunks, rows_per_chunk
 from mrot_scale.storing.ingestion import ColumnChoice, StoreBuilder
+from mrot_scale.storing.statistics import BLOCK_ROWS as MEASURED_ROWS
 from mrot_scale.storing.store import FeatureStore
 from mrot_scale.threads import available_cores, one_native_thread
 
@@ -54,9 +64,6 @@ Floats = NDArray[np.float64]
 MIB = 2**20
 BASE_BYTES = 350 * MIB
 """A worker that has imported everything and done nothing."""
-
-_SMALL_BYTES = 16 * MIB
-"""What is too small to be counted one by one: records, knots, garbage not yet collected."""
 
 _CODED_COPIES = 6
 """Of rows that are read and written: bytes, decoded, cut, chosen, encoded, sealed."""
@@ -107,37 +114,6 @@ _TIMED_TRAINING = (2_000, 10_000)
 _TIMED_SLOW_TRAINING = (200, 400)
 _GROWTH = {"lightgbm": 1.0, "boosting": 1.1, "svr": 2.0, "knn": 1.0}
 _BLOCK_S = 0.1
-
-
-@dataclass(frozen=True)
-class _Need:
-    """Memory as a sum that can be shown."""
-
-    n_bytes: int
-    text: str
-
-    def __add__(self, other: "_Need") -> "_Need":
-        return _Need(self.n_bytes + other.n_bytes, f"{self.text} + {other.text}")
-
-
-def _table(what: str, n_rows: int, n_columns: int, copies: int, *, size: int = 8) -> _Need:
-    text = f"{what} {n_rows:,} x {n_columns:,} columns x {size} B x {copies} copies"
-    return _Need(n_rows * n_columns * size * copies, text)
-
-
-def _matrices(n_rows: int, n_others: int, copies: int) -> _Need:
-    text = f"{copies} matrices of {n_rows:,} x {n_others:,} x 8 B"
-    return _Need(8 * n_rows * n_others * copies, text)
-
-
-def _amount(what: str, n_bytes: int) -> _Need:
-    return _Need(n_bytes, f"{what} {size_text(n_bytes)}")
-
-
-def _stage(name: str, n_tasks: int, moved: tuple[int, int], need: _Need, setting: str) -> StagePlan:
-    """Return a stage; `moved` are the bytes read and written."""
-    whole = need + _amount("small things", _SMALL_BYTES)
-    return StagePlan(name, n_tasks, *moved, whole.n_bytes, whole.text, setting)
 
 
 # ---------------------------------------------------------------- workers
@@ -211,14 +187,14 @@ def plan_ingest(stream: TableStream, n_features: int, config: Config) -> Plan:
     n_chunks = len(RowChunks(n_rows, chunk_rows))
     in_hand = min(_CHUNKS_IN_HAND, n_chunks)
     batch_rows = min(n_rows, rows_per_batch(len(stream.schema.names)))
-    block_rows = min(n_rows, BLOCK_ROWS, max(2**22 // n_features, 1))
+    block_rows = min(n_rows, MEASURED_ROWS, max(2**22 // n_features, 1))
     need = (
-        _table("chunk", chunk_rows, n_features, _FILLED_COPIES, size=4)
-        + _table("its rows", min(n_rows, chunk_rows), n_features, 4 * in_hand, size=4)
-        + _table("record batch", batch_rows, n_features, 5)
-        + _table("statistics", block_rows, n_features, 4)
+        table("chunk", chunk_rows, n_features, _FILLED_COPIES, size=4)
+        + table("its rows", min(n_rows, chunk_rows), n_features, 4 * in_hand, size=4)
+        + table("record batch", batch_rows, n_features, 5)
+        + table("statistics", block_rows, n_features, 4)
     )
-    stage = _stage("ingest", n_chunks, (source_bytes, written), need, "store.chunk_bytes")
+    stage = stage_of("ingest", n_chunks, (source_bytes, written), need, "store.chunk_bytes")
     seconds = {"ingest": n_rows * _ingested_row_seconds(n_features)}
     plan = _plan("ingest", _with_seconds([stage], seconds), config, written)
     return replace(plan, workers=1, worker_bytes=config.cluster.memory_limit or machine_memory())
@@ -265,7 +241,7 @@ class _Fit:
 
     @cached_property
     def label(self) -> LabelPlan:
-        return label_plan(self.store, self.config)
+        return label_plan(self.store, self.config.method, self.config.coverage)
 
     @property
     def n_features(self) -> int:
@@ -368,18 +344,18 @@ class _Fit:
         by_label_rows = self.n_parts == 1 or self.largest <= 1.2 * self.config.label_rows
         return "label_rows" if by_label_rows else "coverage to sample"
 
-    def points(self, n_rows: int) -> _Need:
+    def points(self, n_rows: int) -> Need:
         """Memory to read a part and see it in a view."""
         whitened = 3 if any(view.whiten for view in self.config.views) else 0
         copies = _PART_COPIES + (self.n_parts > 1)  # the part before may still be held
-        return _table("rows", n_rows, self.n_features, copies) + _table(
+        return table("rows", n_rows, self.n_features, copies) + table(
             "points", n_rows, max(self.columns), _VIEW_COPIES + whitened
         )
 
-    def routes(self, n_rows: int) -> _Need:
+    def routes(self, n_rows: int) -> Need:
         """Memory to send rows to the anchors of a view."""
         copies = 6 if self.config.eps > 0 else 4
-        return _matrices(min(n_rows, _ROUTED_ROWS), self.anchor_rows, copies)
+        return matrices(min(n_rows, _ROUTED_ROWS), self.anchor_rows, copies)
 
 
 def plan_fit_job(store: FeatureStore, config: Config, *, calibrated: bool = True) -> Plan:
@@ -410,11 +386,11 @@ def _sample_stage(fit: _Fit) -> StagePlan:
     chunks = fit.store.chunks
     written = 4 * (fit.n_labelled + fit.held_rows) * fit.n_features
     filled = min(chunks.chunk_rows, fit.store.n_rows)
-    need = _table("chunk", chunks.chunk_rows, fit.n_features, _FILLED_COPIES, size=4)
-    need += _table("its rows", filled, fit.n_features, _CODED_COPIES - 1, size=4)
-    need += _amount("row numbers", 16 * _numbered_rows(fit))
+    need = table("chunk", chunks.chunk_rows, fit.n_features, _FILLED_COPIES, size=4)
+    need += table("its rows", filled, fit.n_features, _CODED_COPIES - 1, size=4)
+    need += amount("row numbers", 16 * _numbered_rows(fit))
     moved = (fit.store.stored_bytes, written)
-    return _stage("sample", len(chunks), moved, need, "store.chunk_bytes and ingest again")
+    return stage_of("sample", len(chunks), moved, need, "store.chunk_bytes and ingest again")
 
 
 def _numbered_rows(fit: _Fit) -> int:
@@ -430,20 +406,20 @@ def _gather_stage(fit: _Fit) -> StagePlan:
     n_columns, held = fit.n_features, fit.held_rows
     piece_rows = min(_HELD_ARRAYS * fit.store.chunks.chunk_rows, fit.largest + held)
     need = (
-        _table("rows", fit.largest, n_columns, _CODED_COPIES)
-        + _table("held-out rows", held, n_columns, 4)
-        + _table("pieces", piece_rows, n_columns, 2, size=4)
+        table("rows", fit.largest, n_columns, _CODED_COPIES)
+        + table("held-out rows", held, n_columns, 4)
+        + table("pieces", piece_rows, n_columns, 2, size=4)
     )
     read = 4 * n_columns * (fit.n_labelled + fit.n_parts * held)
     moved = (read, fit.all_bytes + 8 * held * n_columns)
-    stage = _stage("gather", fit.n_parts, moved, need, fit.rows_setting)
+    stage = stage_of("gather", fit.n_parts, moved, need, fit.rows_setting)
     return replace(stage, one_by_one=True)
 
 
 def _views_stage(fit: _Fit) -> StagePlan:
     written = 8 * sum(c * (4 + w) for c, w in zip(fit.columns, fit.widths, strict=True))
     moved = (fit.n_views * fit.first_bytes, written)
-    return _stage("views", fit.n_views, moved, fit.points(fit.part_rows[0]), fit.rows_setting)
+    return stage_of("views", fit.n_views, moved, fit.points(fit.part_rows[0]), fit.rows_setting)
 
 
 def _neighbours_stage(fit: _Fit) -> list[StagePlan]:
@@ -453,13 +429,13 @@ def _neighbours_stage(fit: _Fit) -> list[StagePlan]:
     n_inside = max(1, round(fit.config.alpha * n_reference)) + 2
     need = fit.points(fit.largest)
     if fit.n_parts > 1:
-        need += _table("the sample's rows and points", fit.part_rows[0], fit.n_features, 2)
-    need += _table("reference", n_reference, max(fit.widths), 5)
-    need += _table("neighbours", min(fit.largest, _SEARCHED_ROWS), n_inside, 4)
+        need += table("the sample's rows and points", fit.part_rows[0], fit.n_features, 2)
+    need += table("reference", n_reference, max(fit.widths), 5)
+    need += table("neighbours", min(fit.largest, _SEARCHED_ROWS), n_inside, 4)
     written = fit.n_views * 8 * fit.n_labelled
     read = fit.n_views * (fit.all_bytes + (fit.n_parts - 1) * fit.first_bytes)
     n_tasks = fit.n_views * fit.n_parts
-    return [_stage("neighbours", n_tasks, (read, written), need, fit.rows_setting)]
+    return [stage_of("neighbours", n_tasks, (read, written), need, fit.rows_setting)]
 
 
 def _effort_blocks(setup: Setup) -> int:
@@ -468,8 +444,8 @@ def _effort_blocks(setup: Setup) -> int:
 
 def _efforts_stage(fit: _Fit) -> StagePlan:
     batch_rows = max(setup.plan.batch_rows for setup in fit.setups)
-    rows = fit.points(fit.largest) + _table("row numbers and zones", fit.largest, 1, 8)
-    solving = _matrices(batch_rows, batch_rows, _solver_copies(fit, batch_rows))
+    rows = fit.points(fit.largest) + table("row numbers and zones", fit.largest, 1, 8)
+    solving = matrices(batch_rows, batch_rows, _solver_copies(fit, batch_rows))
     blocks = [_effort_blocks(setup) for setup in fit.setups]
     read = sum(
         8 * n * (fit.n_features + 1) * count for n, count in zip(fit.part_rows, blocks, strict=True)
@@ -477,7 +453,7 @@ def _efforts_stage(fit: _Fit) -> StagePlan:
     kept = sum(8 * n * s.plan.repeats for n, s in zip(fit.part_rows, fit.setups, strict=True))
     moved = (fit.n_views * read, fit.n_views * kept)
     n_tasks = fit.n_views * sum(blocks)
-    return _stage("efforts", n_tasks, moved, rows + solving, _setting(fit, rows, solving))
+    return stage_of("efforts", n_tasks, moved, rows + solving, _setting(fit, rows, solving))
 
 
 def _solver_copies(fit: _Fit, batch_rows: int) -> int:
@@ -487,49 +463,49 @@ def _solver_copies(fit: _Fit, batch_rows: int) -> int:
     return 4 if batch_rows <= ASSIGNMENT_ROWS else 8
 
 
-def _setting(fit: _Fit, rows: _Need, solving: _Need) -> str:
+def _setting(fit: _Fit, rows: Need, solving: Need) -> str:
     return "batch_rows" if solving.n_bytes > rows.n_bytes else fit.rows_setting
 
 
 def _anchors_stage(fit: _Fit) -> StagePlan:
     per_view = fit.anchor_bytes // fit.n_views
-    rows = fit.points(fit.part_rows[0]) + _table("row numbers and zones", fit.part_rows[0], 1, 8)
+    rows = fit.points(fit.part_rows[0]) + table("row numbers and zones", fit.part_rows[0], 1, 8)
     copies = 11 if fit.config.eps > 0 else 8
-    solving = _matrices(fit.anchor_rows, fit.anchor_rows, copies)
-    solving += _amount("anchors", 3 * per_view)
+    solving = matrices(fit.anchor_rows, fit.anchor_rows, copies)
+    solving += amount("anchors", 3 * per_view)
     moved = (fit.n_views * (fit.first_bytes + 8 * fit.part_rows[0]), fit.anchor_bytes)
-    return _stage("anchors", fit.n_views, moved, rows + solving, _setting(fit, rows, solving))
+    return stage_of("anchors", fit.n_views, moved, rows + solving, _setting(fit, rows, solving))
 
 
 def _routes_stage(fit: _Fit) -> StagePlan:
     n_rows = fit.part_rows[0]
     n_blocks, block_rows = -(-n_rows // ROUTE_BLOCK_ROWS), min(n_rows, ROUTE_BLOCK_ROWS)
     rows = (
-        _table("rows", n_rows, fit.n_features, _PART_COPIES + 1)
-        + _table("points", block_rows, max(fit.columns), _VIEW_COPIES)
-        + _table("efforts", block_rows, fit.n_sets, 3)
+        table("rows", n_rows, fit.n_features, _PART_COPIES + 1)
+        + table("points", block_rows, max(fit.columns), _VIEW_COPIES)
+        + table("efforts", block_rows, fit.n_sets, 3)
     )
-    routing = fit.routes(block_rows) + _amount("anchors", 3 * fit.anchor_bytes // fit.n_views)
+    routing = fit.routes(block_rows) + amount("anchors", 3 * fit.anchor_bytes // fit.n_views)
     read = n_blocks * (fit.n_views * fit.first_bytes + fit.anchor_bytes)
     moved = (read, fit.n_views * 8 * n_rows * fit.n_sets)
     setting = _setting(fit, rows, routing)
-    return _stage("routes", fit.n_views * n_blocks, moved, rows + routing, setting)
+    return stage_of("routes", fit.n_views * n_blocks, moved, rows + routing, setting)
 
 
 def _calibrate_stage(fit: _Fit) -> StagePlan:
     n_rows, n_views = fit.part_rows[0], fit.n_views
-    need = _table("efforts and routes", n_rows, fit.n_sets, 8) + _table("values", n_rows, 1, 16)
-    need += _amount("anchors", 3 * fit.anchor_bytes // n_views)
+    need = table("efforts and routes", n_rows, fit.n_sets, 8) + table("values", n_rows, 1, 16)
+    need += amount("anchors", 3 * fit.anchor_bytes // n_views)
     read = n_views * 16 * n_rows * fit.n_sets + fit.anchor_bytes
     written = n_views * (4 * 8 * n_rows + 2 * _CALIBRATION_BYTES)
-    return _stage("calibrate", n_views, (read, written), need, fit.rows_setting)
+    return stage_of("calibrate", n_views, (read, written), need, fit.rows_setting)
 
 
 def _label_stage(fit: _Fit) -> StagePlan:
-    need = _table("efforts", fit.largest, fit.n_sets, 6)
-    need += _table("values", fit.largest, 2 * fit.n_views + 4, 2)
+    need = table("efforts", fit.largest, fit.n_sets, 6)
+    need += table("values", fit.largest, 2 * fit.n_views + 4, 2)
     read = fit.n_views * (8 * fit.n_labelled * fit.n_sets + fit.n_parts * 8 * fit.part_rows[0])
-    return _stage("label", fit.n_parts, (read, 8 * fit.n_labelled), need, fit.rows_setting)
+    return stage_of("label", fit.n_parts, (read, 8 * fit.n_labelled), need, fit.rows_setting)
 
 
 def _imagine_stage(fit: _Fit) -> list[StagePlan]:
@@ -537,34 +513,34 @@ def _imagine_stage(fit: _Fit) -> list[StagePlan]:
         return []
     n_rows, made = fit.part_rows[0], fit.n_imagined
     rows = (
-        _table("rows", n_rows, fit.n_features, _PART_COPIES + 1)
-        + _table("made-up rows", made, fit.n_features, 3 + _VIEW_COPIES)
-        + _table("values", n_rows, 4 * fit.n_views + 4, 1)
+        table("rows", n_rows, fit.n_features, _PART_COPIES + 1)
+        + table("made-up rows", made, fit.n_features, 3 + _VIEW_COPIES)
+        + table("values", n_rows, 4 * fit.n_views + 4, 1)
     )
-    routing = fit.routes(made) + _amount("anchors", 3 * fit.anchor_bytes)
+    routing = fit.routes(made) + amount("anchors", 3 * fit.anchor_bytes)
     read = fit.first_bytes + fit.anchor_bytes + fit.n_views * 4 * 8 * n_rows
     moved = (read, 8 * made * (fit.n_features + 1))
-    return [_stage("imagine", 1, moved, rows + routing, _setting(fit, rows, routing))]
+    return [stage_of("imagine", 1, moved, rows + routing, _setting(fit, rows, routing))]
 
 
-def _learning(fit: _Fit, n_rows: int) -> _Need:
+def _learning(fit: _Fit, n_rows: int) -> Need:
     """Memory to train a score model on rows in memory."""
-    need = _table("rows", n_rows, fit.n_features, _CODED_COPIES)
-    need += _amount("histograms", _LEAF_HISTOGRAM_BYTES * fit.n_features)
+    need = table("rows", n_rows, fit.n_features, _CODED_COPIES)
+    need += amount("histograms", _LEAF_HISTOGRAM_BYTES * fit.n_features)
     if "svr" in fit.kinds:
-        need += _amount("kernel cache", min(_SVR_CACHE_BYTES, 4 * n_rows**2))
+        need += amount("kernel cache", min(_SVR_CACHE_BYTES, 4 * n_rows**2))
     return need
 
 
-def _learning_by_parts(fit: _Fit) -> _Need:
+def _learning_by_parts(fit: _Fit) -> Need:
     """Memory to train LightGBM on all parts, loaded a few at a time."""
     held = min(_HELD_ARRAYS, fit.n_parts) + 2
     return (
-        _table("parts held", fit.largest, fit.n_features, held)
-        + _table("rows in bins", fit.n_labelled, fit.n_features, 1, size=1)
-        + _table("rows behind bins", min(fit.n_labelled, _BINNED_ROWS), fit.n_features, 2)
-        + _table("targets and gradients", fit.n_labelled, 1, 6)
-        + _amount("histograms", _LEAF_HISTOGRAM_BYTES * fit.n_features)
+        table("parts held", fit.largest, fit.n_features, held)
+        + table("rows in bins", fit.n_labelled, fit.n_features, 1, size=1)
+        + table("rows behind bins", min(fit.n_labelled, _BINNED_ROWS), fit.n_features, 2)
+        + table("targets and gradients", fit.n_labelled, 1, 6)
+        + amount("histograms", _LEAF_HISTOGRAM_BYTES * fit.n_features)
     )
 
 
@@ -572,7 +548,7 @@ def _choose_stage(fit: _Fit) -> list[StagePlan]:
     if fit.config.regressor != "auto":
         return []
     moved = (fit.first_bytes + 8 * fit.part_rows[0], 0)
-    return [_stage("choose", 1, moved, _learning(fit, fit.part_rows[0]), fit.rows_setting)]
+    return [stage_of("choose", 1, moved, _learning(fit, fit.part_rows[0]), fit.rows_setting)]
 
 
 def _train_stage(fit: _Fit) -> StagePlan:
@@ -587,25 +563,25 @@ def _train_stage(fit: _Fit) -> StagePlan:
     read = fit.all_bytes + 8 * fit.n_labelled + made
     read += folds * (fit.first_bytes + 8 * fit.part_rows[0] + made)
     moved = (read, fit.score_model_bytes + 8 * fit.part_rows[0])
-    return _stage("train", 1 + folds, moved, largest, fit.rows_setting)
+    return stage_of("train", 1 + folds, moved, largest, fit.rows_setting)
 
 
 def _assemble_stage(fit: _Fit) -> StagePlan:
     n_rows = fit.part_rows[0]
-    need = _table("rows", n_rows, fit.n_features, 4)
-    need += _table("values", n_rows, 6 * fit.n_views + 8, 1)
-    need += _amount("model", 4 * fit.model_bytes)
+    need = table("rows", n_rows, fit.n_features, 4)
+    need += table("values", n_rows, 6 * fit.n_views + 8, 1)
+    need += amount("model", 4 * fit.model_bytes)
     read = fit.first_bytes + fit.model_bytes + 8 * n_rows * (4 * fit.n_views + 1)
-    return _stage("assemble", 1, (read, fit.model_bytes), need, fit.rows_setting)
+    return stage_of("assemble", 1, (read, fit.model_bytes), need, fit.rows_setting)
 
 
 def _validate_stage(fit: _Fit) -> StagePlan:
     held = fit.held_rows
-    rows = _table("held-out rows", held, fit.n_features, 4 + _VIEW_COPIES)
-    rows += _amount("model", 4 * fit.model_bytes)
+    rows = table("held-out rows", held, fit.n_features, 4 + _VIEW_COPIES)
+    rows += amount("model", 4 * fit.model_bytes)
     routing = fit.routes(held)
     read = fit.model_bytes + 8 * held * fit.n_features
-    return _stage("validate", 1, (read, 0), rows + routing, _setting(fit, rows, routing))
+    return stage_of("validate", 1, (read, 0), rows + routing, _setting(fit, rows, routing))
 
 
 # ---------------------------------------------------------------- score
@@ -625,11 +601,11 @@ def plan_score(
     written = store.n_rows * _output_row_bytes(options) + len(chunks) * 4_096
     written += sum(ids_bytes) if options.parquet else 0
     read = store.stored_bytes + (sum(ids_bytes) if options.parquet else 0)
-    chunk = _chunk_need(model, store, options, max(ids_bytes))
-    scoring = _score_need(model, store.n_rows, options)
+    chunk = _chunk_need(model, store, options, max(ids_bytes, default=0))
+    scoring = _score_need(model, min(store.n_rows, chunks.chunk_rows), options)
     is_chunk = chunk.n_bytes >= scoring.n_bytes or options.method == "model"
     setting = "store.chunk_bytes and ingest again" if is_chunk else "batch_rows and fit again"
-    stages = [_stage("score", len(chunks), (read, written), chunk + scoring, setting)]
+    stages = [stage_of("score", len(chunks), (read, written), chunk + scoring, setting)]
     if calibrated:
         seconds = store.n_rows * _scored_row_seconds(model, store, options)
         stages = _with_seconds(stages, {"score": seconds})
@@ -646,32 +622,32 @@ def _output_row_bytes(options: ScoreOptions) -> int:
 
 def _chunk_need(
     model: FittedModel, store: FeatureStore, options: ScoreOptions, ids_bytes: int
-) -> _Need:
+) -> Need:
     """Memory for a chunk as it is read, and its scores as they are written."""
     chunk_rows, n_columns = store.chunks.chunk_rows, model.n_features
     n_rows = min(chunk_rows, store.n_rows)
-    need = _table("chunk", chunk_rows, n_columns, _FILLED_COPIES, size=4)
-    need += _table("its rows", n_rows, n_columns, 2, size=4)
-    need += _table("scores", chunk_rows, 2 + options.top_columns, 3, size=4)
+    need = table("chunk", chunk_rows, n_columns, _FILLED_COPIES, size=4)
+    need += table("its rows", n_rows, n_columns, 2, size=4)
+    need += table("scores", chunk_rows, 2 + options.top_columns, 3, size=4)
     if options.parquet:
         n_kept = 2 + len(options.keep) + 3 * options.top_columns
-        need += _table("table", chunk_rows, n_kept, 3) + _amount("identifiers", 8 * ids_bytes)
+        need += table("table", chunk_rows, n_kept, 3) + amount("identifiers", 8 * ids_bytes)
     return need
 
 
-def _score_need(model: FittedModel, n_rows: int, options: ScoreOptions) -> _Need:
+def _score_need(model: FittedModel, n_rows: int, options: ScoreOptions) -> Need:
     """Memory to score a block of rows, and of the model."""
     copies = 5 if options.method == "model" else 5 + _VIEW_COPIES
     copies += 3 if options.top_columns else 0
-    need = _table("block", min(n_rows, BLOCK_ROWS), model.n_features, copies)
+    need = table("block", min(n_rows, BLOCK_ROWS), model.n_features, copies)
     anchors = [a.rows for view in model.views for a in view.anchors]
     n_bytes = 2 * _BOOSTER_BYTES + 2 * sum(rows.nbytes for rows in anchors)
     if isinstance(model.score_model, SklearnModel):
         n_bytes += 4 * model.score_model.rows.nbytes
-    need += _amount("model", n_bytes)
+    need += amount("model", n_bytes)
     if options.method == "effort":
         routing = 6 if model.config.eps > 0 else 4
-        need += _matrices(min(n_rows, _ROUTED_ROWS), max(map(len, anchors)), routing)
+        need += matrices(min(n_rows, _ROUTED_ROWS), max(map(len, anchors)), routing)
     return need
 
 

@@ -218,8 +218,8 @@ def _publish(
     if table is not None:
         publish_generation(_table_folder(records, facts), table, run, generation)
     folder = _array_folder(records, store, options, facts)
+    run.commit_published(Entry.of(folder.manifest()).sha256)  # first: see publish_once
     publish_generation(folder, target, run, generation)
-    run.commit_published(Entry.of(folder.manifest()).sha256)
 
 
 def _array_folder(

@@ -4,9 +4,11 @@ What goes through the scheduler is tasks (names and small values) and records. T
 here, none is left at "for ever".
 """
 
+import asyncio
+import logging
 import time
-from asyncio import CancelledError
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from importlib import import_module
 from itertools import islice
@@ -25,6 +27,8 @@ OnRecord = Callable[[Record], None]
 _FUTURES_PER_WORKER = 4
 _PATIENCE_S = 60.0
 """Seconds without any worker after which a run gives up."""
+
+_LOGGERS = ("distributed", "distributed.client", "tornado.application")
 
 _DASK_SETTINGS = {
     "distributed.scheduler.allowed-failures": 3,
@@ -98,7 +102,7 @@ class DaskWorkers:
                 last_seen = time.monotonic() if self._has_workers() else last_seen
                 if time.monotonic() - last_seen > _PATIENCE_S:
                     raise _all_lost() from None
-            except (OSError, CancelledError) as error:
+            except (OSError, CancelledError, asyncio.CancelledError) as error:
                 raise _all_lost() from error
             else:
                 return sorted(done, key=lambda future: window[future].key)
@@ -140,7 +144,7 @@ def _result(future: Any, task: Task) -> Record:
             "library. Give workers more memory (cluster.memory_limit) or lower batch_rows."
         ) from None
     except Exception as error:
-        if type(error).__name__ in ("FutureCancelledError", "CancelledError", "CommClosedError"):
+        if isinstance(error, CancelledError) or type(error).__name__ == "CommClosedError":
             raise _all_lost() from error
         raise
 
@@ -155,6 +159,7 @@ def open_workers(config: ClusterConfig, storage: Sequence[Location] = ()) -> Ite
     from distributed import Client  # brings Dask's own defaults: must come before ours
 
     with (
+        _silenced_logs(),
         dask.config.set(_DASK_SETTINGS),
         _cluster(config) as address,
         _connected(Client, address, config.timeout_s) as client,
@@ -163,6 +168,20 @@ def open_workers(config: ClusterConfig, storage: Sequence[Location] = ()) -> Ite
         _check_versions(client)
         _check_storage(client, storage)
         yield DaskWorkers(client, count)
+
+
+@contextmanager
+def _silenced_logs() -> Iterator[None]:
+    """Keep Dask's log, tracebacks and all, off the user's terminal: what matters we tell."""
+    loggers = [logging.getLogger(name) for name in _LOGGERS]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
 
 
 def local_workers(config: ClusterConfig) -> int:

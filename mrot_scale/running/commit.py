@@ -202,7 +202,7 @@ class RunFolder:
         if (
             location.exists()
             and not place.exists()
-            and (not location.is_folder() or location.names())
+            and not (location.is_folder() and all(map(_is_left_over, location.names())))
         ):
             raise ConfigError(f"{location} is not a run folder. Choose another run.folder.")
         if new_run:
@@ -265,6 +265,11 @@ class RunFolder:
 
     def remove_stages(self) -> None:
         (self.location / STAGES).remove()
+
+
+def _is_left_over(name: str) -> bool:
+    """Tell whether a file is what a run that died writing its first file left."""
+    return name.startswith(f".{_RUN_FILE}.") and name.endswith(".tmp")
 
 
 def _pretty(value: Any) -> bytes:

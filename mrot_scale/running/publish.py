@@ -6,6 +6,7 @@ symbolic link on disk and as a pointer object on object stores, where names cann
 """
 
 import json
+import re
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import uuid4
@@ -50,10 +51,10 @@ def resolve(visible: Location) -> Location:
     if visible.is_local or not (visible / POINTER).exists():
         return visible
     try:
-        generation = str(json.loads((visible / POINTER).read())["generation"])
+        generation = json.loads((visible / POINTER).read())["generation"]
     except (ValueError, KeyError, TypeError) as error:
         raise DamagedDataError(f"{visible / POINTER} is damaged ({error}).") from None
-    if "/" in generation or generation.startswith("."):
+    if not isinstance(generation, str) or not re.fullmatch(r"\w[\w.-]*", generation):
         raise DamagedDataError(f"{visible / POINTER} names {generation!r}, no generation of ours.")
     return visible / GENERATIONS / generation
 
@@ -71,6 +72,8 @@ def is_finished(visible: Location, run: RunFolder) -> bool:
         manifest = b""
     if run.published is not None and Entry.of(manifest).sha256 == run.published:
         return True
+    if run.published is not None and not manifest and not visible.is_local:
+        return False  # objects appear one by one: this run was killed before it wrote the list
     raise OutputError(f"{visible} exists already. Choose another path or remove it.")
 
 
@@ -82,6 +85,8 @@ def check_generation(visible: Location, name: str) -> None:
 
 def publish_once(folder: Folder, visible: Location, run: RunFolder) -> None:
     """Publish a store or a model: a plain folder under its own name."""
+    # Noted first: a run killed as its output appears must know it for its own.
+    run.commit_published(Entry.of(folder.manifest()).sha256)
     if visible.is_local:
         staging = visible.sibling(f".{visible.name}.{uuid4().hex[:12]}.tmp")
         try:
@@ -91,7 +96,6 @@ def publish_once(folder: Folder, visible: Location, run: RunFolder) -> None:
             staging.remove()
     else:
         folder.write(visible, run.location)
-    run.commit_published(Entry.of(folder.manifest()).sha256)
 
 
 def publish_generation(folder: Folder, visible: Location, run: RunFolder, name: str) -> None:

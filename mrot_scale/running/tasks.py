@@ -62,7 +62,7 @@ def run_task(run: str, task: Task) -> dict[str, Any]:
     try:
         with one_native_thread():
             record: Record = function(work, **task.arguments)
-    except MrotError as error:
+    except Exception as error:
         if task.key not in str(error):
             error.add_note(f"in task {task.key}")
         raise

@@ -61,12 +61,12 @@ def check_storage(addresses: Sequence[str], seen: Mapping[str, Sequence[str]] | 
             place = Location(address)
             if not place.exists():
                 return f"nothing at {address}; {advice}"
-            missing = set((seen or {}).get(address, ())).difference(place.names())
-            if missing:
-                return f"{address} has no {min(missing)} there; {advice}"
             if number == 0:
                 with probe_file(place):
                     pass
+            missing = set((seen or {}).get(address, ())).difference(place.names())
+            if missing:
+                return f"{address} has no {min(missing)} there; {advice}"
     except MrotError as error:
         return str(error)
     return ""

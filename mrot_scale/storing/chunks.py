@@ -48,7 +48,7 @@ class RowChunks:
         """Yield each chunk that holds some of the ascending rows, with their places in it."""
         chunks = rows // self.chunk_rows
         present, starts = np.unique(chunks, return_index=True)
-        stops = [*starts[1:], len(rows)]
+        stops = [*starts[1:], len(rows)][: len(starts)]
         for chunk, start, stop in zip(present, starts, stops, strict=True):
             yield int(chunk), rows[start:stop] - int(chunk) * self.chunk_rows
 

@@ -8,14 +8,13 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mrot_scale.errors import DataError
-from mrot_scale.storing.schema import MISSING_CODE, OTHER_CODE, Column, Kind
+from mrot_scale.storing.schema import LARGEST_WIDTH, MISSING_CODE, OTHER_CODE, Column, Kind
 
 Floats = NDArray[np.float64]
 
 _SECONDS_PER_DAY = 86_400
 _SECONDS_PER_WEEK = 7 * _SECONDS_PER_DAY
 _MICROSECONDS = 1_000_000
-_LARGEST_WIDTH = 4_096
 
 
 def kind_of(arrow_type: Any) -> Kind | None:
@@ -36,7 +35,7 @@ def kind_of(arrow_type: Any) -> Kind | None:
     if types.is_string(arrow_type) or types.is_large_string(arrow_type):
         return "category"
     if types.is_fixed_size_list(arrow_type) and _is_number(arrow_type.value_type):
-        return "vector" if 0 < arrow_type.list_size <= _LARGEST_WIDTH else None
+        return "vector" if 0 < arrow_type.list_size <= LARGEST_WIDTH else None
     return "category" if types.is_string_view(arrow_type) else None
 
 
@@ -57,7 +56,8 @@ class ColumnEncoder:
         kind = kind_of(arrow_type)
         if kind is None:
             raise DataError(f"Column {name!r} of type {arrow_type} cannot become a feature.")
-        self.kind: Kind = kind
+        alike = like is not None and {kind, like.kind} == {"number", "boolean"}
+        self.kind: Kind = like.kind if like is not None and alike else kind
         self._name, self._type = name, arrow_type
         self._width = arrow_type.list_size if kind == "vector" else 1
         self._codes = Codes(like.vocabulary if like else (), vocabulary)
@@ -83,21 +83,35 @@ class ColumnEncoder:
         except pa.ArrowInvalid as error:
             raise DataError(f"Column {self._name!r} cannot be converted: {error}.") from None
 
+    def _check_told_apart(self, values: Any) -> None:
+        """Refuse whole numbers so large that different ones would become the same."""
+        if not _has_wide_integers(values):
+            return
+        n_before = pc.count_distinct(values).as_py()
+        n_after = len(np.unique(_as_floats(values.drop_null())))
+        if n_after < (1 - _LARGEST_LOSS) * n_before:
+            raise DataError(
+                f"Column {self._name!r} holds whole numbers beyond 2^53, of which "
+                f"{n_before - n_after} of {n_before} different ones fall together as float64. "
+                "Exclude it, or make it text or a time."
+            )
+
     def _features(self, values: Any) -> list[Floats]:
         if pa.types.is_null(values.type):
             values = pc.cast(values, self._type)
         if pa.types.is_dictionary(values.type) and self.kind != "category":
             values = values.dictionary_decode()
         if self.kind in ("number", "boolean"):
+            self._check_told_apart(values)
             return [_as_floats(values)]
         if self.kind == "category":
             return [self._codes.encode(values)]
         if self.kind == "vector":
             return list(_vectors(values, self._width).T)
         if self.kind == "time":
-            return _cycle(_microseconds(pc.cast(values, pa.time64("us"))), _SECONDS_PER_DAY)
+            return _cycle(_microseconds(_truncated(values, pa.time64("us"))), _SECONDS_PER_DAY)
         moments = _microseconds(
-            pc.cast(values, pa.timestamp("us", getattr(values.type, "tz", None)))
+            _truncated(values, pa.timestamp("us", getattr(values.type, "tz", None)))
         )
         cycles = _cycle(moments, _SECONDS_PER_WEEK)
         if self.kind == "datetime":
@@ -105,14 +119,27 @@ class ColumnEncoder:
         return [moments / (_SECONDS_PER_DAY * _MICROSECONDS), *cycles]  # in days
 
 
+def _has_wide_integers(values: Any) -> bool:
+    """Tell whether some are whole numbers that float64 rounds."""
+    if not pa.types.is_integer(values.type) or values.type.bit_width < 64:
+        return False
+    found = pc.min_max(values).as_py()
+    return found["min"] is not None and max(-found["min"], found["max"]) > _LARGEST_WHOLE
+
+
 def _as_floats(values: Any) -> Floats:
     if pa.types.is_duration(values.type):
-        seconds = pc.cast(pc.cast(values, pa.duration("us")), pa.int64())
+        seconds = pc.cast(_truncated(values, pa.duration("us")), pa.int64())
         return _as_floats(seconds) / _MICROSECONDS
     if pa.types.is_boolean(values.type):
         values = pc.cast(values, pa.uint8())
     floats = pc.cast(values, pa.float64(), safe=False)
     return np.asarray(floats.to_numpy(zero_copy_only=False), dtype=np.float64)
+
+
+def _truncated(values: Any, target: Any) -> Any:
+    """Return times in a coarser unit, what is finer cut off; out of range is still refused."""
+    return pc.cast(values, options=pc.CastOptions(target, allow_time_truncate=True))
 
 
 def _microseconds(moments: Any) -> Floats:
@@ -128,8 +155,10 @@ def _cycle(microseconds: Floats, seconds: int) -> list[Floats]:
 
 
 def _vectors(values: Any, width: int) -> Floats:
-    flat = _as_floats(pc.list_flatten(pc.fill_null(values, [np.nan] * width)))
-    return np.asarray(flat.reshape(len(values), width))
+    flat = _as_floats(values.values.slice(values.offset * width, len(values) * width))
+    rows = np.array(flat.reshape(len(values), width))
+    rows[values.is_null().to_numpy(zero_copy_only=False)] = np.nan
+    return rows
 
 
 class Codes:
@@ -146,7 +175,9 @@ class Codes:
     def encode(self, values: Any) -> Floats:
         """Return the code of each value, new ones getting the next codes."""
         encoded = values if pa.types.is_dictionary(values.type) else pc.dictionary_encode(values)
-        positions = np.asarray(encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False))
+        positions = np.asarray(
+            encoded.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
+        )
         words = encoded.dictionary.to_pylist()
         first_seen = _in_order_of_appearance(positions)
         table = np.full(len(words) + 1, MISSING_CODE, dtype=np.int64)  # the last answers for -1

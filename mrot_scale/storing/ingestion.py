@@ -73,7 +73,7 @@ def choose_columns(
         features = _columns_like(like, schema)
         reasons |= {n: "not among the columns asked for" for n in schema.names if n not in features}
     else:
-        features = list(include or schema.names)
+        features = list(dict.fromkeys(include or schema.names))
         reasons |= _unusable(schema, features)
         if include is not None:
             reasons |= {n: "not included" for n in schema.names if n not in include}
@@ -81,7 +81,9 @@ def choose_columns(
     if not features:
         raise DataError("No column is left to become a feature: " + _listed_reasons(reasons))
     carried = tuple(dict.fromkeys([*keep, *partition_keys]))
-    left_out = tuple((n, reasons[n]) for n in schema.names if n in reasons and n != id_column)
+    left_out = tuple(
+        (n, reasons[n]) for n in schema.names if n in reasons and n not in (id_column, *features)
+    )
     return ColumnChoice(tuple(features), id_column, carried, tuple(partition_keys), left_out)
 
 
@@ -126,6 +128,10 @@ def _columns_like(like: Schema, schema: Any) -> list[str]:
         kind = kind_of(found)
         if not _is_alike(kind, column.kind) and not pa.types.is_null(found):
             problems.append(f"column {column.name!r} is a {kind or found}, not a {column.kind}")
+        elif column.kind == "vector" and kind and found.list_size != column.width:
+            problems.append(
+                f"column {column.name!r} has vectors of {found.list_size}, not {column.width}"
+            )
     if problems:
         raise ModelMismatchError(f"The source does not fit: {'; '.join(problems)}.")
     return [column.name for column in like.columns]
@@ -191,8 +197,10 @@ class StoreBuilder:
     def id_name(self) -> str:
         if self._choice.id_column:
             return self._choice.id_column
-        taken = self._choice.carried
-        return _RUNNING_NUMBER if _RUNNING_NUMBER not in taken else f"{_RUNNING_NUMBER}_number"
+        name = _RUNNING_NUMBER
+        while name in self._choice.carried:
+            name += "_number"
+        return name
 
     def chunks(self, batches: Iterable[Any], chunk_rows: int) -> Iterator[ChunkContent]:
         """Yield the chunks of the stream; a chunk is given out as soon as it is full."""
@@ -304,6 +312,8 @@ def _type_of(schema: Any, name: str, known: Mapping[str, Any]) -> Any:
         return found
     by_kind = {"category": pa.string(), "datetime": pa.timestamp("us"), "date": pa.date32()}
     by_kind |= {"time": pa.time64("us"), "boolean": pa.bool_()}
+    if name in known and known[name].kind == "vector":
+        return pa.list_(pa.float64(), known[name].width)
     return by_kind.get(known[name].kind if name in known else "number", pa.float64())
 
 
@@ -316,6 +326,12 @@ def _check_losses(schema: Schema) -> None:
     names = iter(zip(schema.features, schema.statistics, strict=True))
     for column in schema.columns:
         found = [next(names) for _ in column.features]
+        if column.kind in (
+            "datetime",
+            "date",
+            "time",
+        ):  # day and cycles tell seconds apart together
+            continue
         feature, worst = min(found, key=lambda pair: pair[1].lost_share)
         if worst.lost_share > LARGEST_LOSS:
             raise DataError(

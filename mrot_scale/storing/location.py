@@ -43,10 +43,16 @@ class Location:
         protocol, found, rest = text.partition("://")
         self.protocol = protocol if found else "file"
         local = str(Path(rest if found else text).absolute())
-        self.address: str = local if self.protocol == "file" else text.rstrip("/")
+        self.address: str = (
+            local if self.protocol == "file" else f"{protocol}://{rest.strip(chr(47))}"
+        )
 
     def __truediv__(self, name: str) -> "Location":
-        return Location(f"{self.address}/{name}")
+        return Location(
+            f"{self.address.rstrip('/')}/{name}"
+            if self.is_local or self.address[-1] != "/"
+            else self.address + name
+        )
 
     def __str__(self) -> str:
         return self.address

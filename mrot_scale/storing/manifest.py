@@ -86,7 +86,14 @@ def read_manifest(
             for name, entry in found["files"].items()
         }
         facts = dict(found.get("facts", {}))
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except (
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        OverflowError,
+        RecursionError,
+    ) as error:
         if isinstance(error, DamagedDataError):
             raise
         raise DamagedDataError(f"{place} is damaged or foreign.") from None

@@ -13,6 +13,9 @@ from mrot_scale.storing.statistics import ColumnSummary
 
 Kind = Literal["number", "boolean", "category", "datetime", "date", "time", "vector"]
 
+LARGEST_WIDTH = 4_096
+"""Values a vector may have to become features."""
+
 MISSING_CODE = -1
 OTHER_CODE = -2
 """Codes of a missing category, and of one beyond the vocabulary."""
@@ -89,8 +92,12 @@ class Schema:
 
     def category_features(self) -> list[tuple[int, Column]]:
         """Return the position of each categorical feature, with its column."""
-        names = self.features
-        return [(names.index(c.name), c) for c in self.columns if c.kind == "category"]
+        return [(self.position(c), c) for c in self.columns if c.kind == "category"]
+
+    def position(self, column: Column) -> int:
+        """Return the place of a column's first feature; names of features may be alike."""
+        before = self.columns[: self.columns.index(column)]
+        return sum(len(c.features) for c in before)
 
     def without_rows(self) -> "Schema":
         """Return what a model keeps: columns and origins, nothing about single rows."""
@@ -133,7 +140,7 @@ class Schema:
                 statistics=tuple(ColumnSummary.from_json(s) for s in found["statistics"]),
             )
             sound = len(schema.features) == len(schema.origin) and np.isfinite(schema.origin).all()
-        except (KeyError, TypeError, ValueError, RecursionError) as error:
+        except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
             raise DamagedDataError(f"{name} is not a schema ({error}).") from None
         if not sound or schema.n_rows < 0 or not schema.columns:
             raise DamagedDataError(f"{name} is not a schema: its parts do not fit together.")
@@ -160,7 +167,10 @@ def _column_of(found: Any) -> Column:
     if kind not in get_args(Kind):
         raise ValueError(f"column kind {kind!r}")
     if kind == "vector":
-        return Column(str(found["name"]), kind, width=int(found["width"]))
+        width = int(found["width"])
+        if not 0 < width <= LARGEST_WIDTH:
+            raise ValueError(f"a vector of width {width}")
+        return Column(str(found["name"]), kind, width=width)
     if kind != "category":
         return Column(str(found["name"]), kind)
     vocabulary, counts = _names(found["categories"]), tuple(int(n) for n in found["counts"])

@@ -51,7 +51,11 @@ class FeatureStore:
         schema = Schema.from_bytes(_read_listed(location, manifest, SCHEMA), str(location / SCHEMA))
         name = f"{FEATURES}/{METADATA}"
         spec = ArraySpec.from_metadata(_read_listed(location, manifest, name), str(location / name))
-        if spec.dtype != "float32" or spec.shape != (schema.n_rows, len(schema.features)):
+        if (
+            spec.dtype != "float32"
+            or spec.shape != (schema.n_rows, len(schema.features))
+            or spec.chunk_shape[1:] != spec.shape[1:]
+        ):
             raise DamagedDataError(f"{location}: features and schema differ in shape.")
         return cls(location, schema, spec, manifest)
 
@@ -99,7 +103,7 @@ class FeatureStore:
             raise ConfigError(
                 f"Column {name!r} is not kept in {self.location}. Ingest again with --keep {name}."
             )
-        position = self.schema.features.index(name)
+        position = self.schema.position(column)
         values = from_stored(stored[:, position], self.schema.origins[position])
         if column.kind == "category":
             codes = pa.array(values.astype(np.int64), mask=values < 0)

@@ -166,7 +166,7 @@ def test_random_cuts_and_orders_give_the_bytes_of_the_whole(
     n_files=st.integers(1, 5),
     group=st.integers(1, 400),
 )
-@examples(12)
+@examples(6)
 def test_any_cut_of_source_and_store_rests_as_the_same_rows(
     tmp_path_factory: pytest.TempPathFactory, chunk_rows: int, n_files: int, group: int
 ) -> None:

@@ -76,6 +76,7 @@ def test_one_part_is_enough_for_few_rows(tmp_path: Path) -> None:
     assert [tuple(row) for row in gathered["gather/00000.rows"].tolist()] == rows_in_store(found)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small_parts")
 def test_parts_agree_with_one_problem_of_all_rows_about_what_is_rare(tmp_path: Path) -> None:
     parts = fitted(tmp_path / "parts", N_ROWS, repeats=4)

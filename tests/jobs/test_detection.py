@@ -16,7 +16,7 @@ from tests.jobs.made import INLINE, TINY, auc, zarr_values
 
 N_ROWS = 20_000
 CONFIG = INLINE | {
-    "label_rows": 3_000,
+    "label_rows": 2_000,
     "repeats": 2,
     "batch_rows": 64,
     "folds": 3,

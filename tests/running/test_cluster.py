@@ -167,7 +167,7 @@ def test_a_class_of_an_unknown_package_needs_permission(tmp_path: Path) -> None:
 @pytest.fixture(scope="module")
 def local() -> Iterator[Any]:
     """The default: worker processes on this machine."""
-    with open_workers(ClusterConfig(workers=2)) as workers:
+    with open_workers(ClusterConfig(workers=1)) as workers:
         yield workers
 
 
@@ -231,6 +231,7 @@ def _probe(work: Any) -> Record:
     return record
 
 
+@pytest.mark.slow
 def test_a_cluster_class_is_started_with_its_arguments(
     table: Path, expected: Results, tmp_path: Path
 ) -> None:
@@ -279,7 +280,8 @@ def test_machines_without_a_common_disk_give_the_same_bytes_and_survive_a_killed
     tmp_path: Path,
 ) -> None:
     found, workers = machines
-    spaces = {os.readlink(f"/proc/{pid}/ns/mnt") for pid in (*(w.pid for w in workers), "self")}
+    pids = [os.getpid(), *(process.pid for process in workers)]
+    spaces = {Path(f"/proc/{pid}/ns/mnt").readlink() for pid in pids}
     assert len(spaces) == 3, "each process has a file system of its own"
     work, options = bucket / "work", ("--cluster", found.address, "--workers", "2")
     Location(table).copy_to(bucket / "readings.parquet")
