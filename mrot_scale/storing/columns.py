@@ -15,6 +15,8 @@ Floats = NDArray[np.float64]
 _SECONDS_PER_DAY = 86_400
 _SECONDS_PER_WEEK = 7 * _SECONDS_PER_DAY
 _MICROSECONDS = 1_000_000
+_LARGEST_WHOLE = 2**53
+_LARGEST_LOSS = 0.01
 
 
 def kind_of(arrow_type: Any) -> Kind | None:

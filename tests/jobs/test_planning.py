@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import time
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -39,11 +40,11 @@ from tests.tables import normal_rows
 
 MIB = 2**20
 QUICK: Mapping[str, Any] = {
-    "label_rows": 400,
+    "label_rows": 300,
     "repeats": 2,
     "folds": 2,
     "batch_rows": 64,
-    "store": {"chunk_bytes": "16KiB"},
+    "store": {"chunk_bytes": "8KiB"},
     "cluster": {"kind": "inline"},
     "run": {"keep_stages": True},
 }
@@ -94,7 +95,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS.keys())
 def test_fit_submits_the_tasks_planned(tmp_path: Path, settings: dict[str, Any]) -> None:
     place = written_config(tmp_path, **settings)
-    store = stored(tmp_path, normal_rows(2_500, 4), place)
+    store = stored(tmp_path, normal_rows(1_500, 4), place)
     plan = plan_fit_job(store, load_config(place), calibrated=False)
     fit(str(store.location), tmp_path / "model", place)
     assert counts(plan) == tasks_of(tmp_path / "model.run")
@@ -109,16 +110,16 @@ def test_fit_in_parts_submits_the_tasks_planned(
     for user in ("fit_job", "fit_tasks", "planning"):
         monkeypatch.setattr(f"mrot_scale.jobs.{user}.EFFORT_BLOCK_BATCHES", 4)
     place = written_config(tmp_path, coverage="all")
-    store = stored(tmp_path, normal_rows(2_500, 4), place)
+    store = stored(tmp_path, normal_rows(1_500, 4), place)
     plan = plan_fit_job(store, load_config(place), calibrated=False)
     fit(str(store.location), tmp_path / "model", place)
-    assert counts(plan)["gather"] == 4
+    assert counts(plan)["gather"] == 3
     assert counts(plan) == tasks_of(tmp_path / "model.run")
 
 
 def test_categories_add_a_stage(tmp_path: Path) -> None:
     place = written_config(tmp_path)
-    store = stored(tmp_path, categories(2_000), place)
+    store = stored(tmp_path, categories(1_500), place)
     plan = plan_fit_job(store, load_config(place), calibrated=False)
     fit(str(store.location), tmp_path / "model", place)
     assert counts(plan)["imagine"] == 1
@@ -131,10 +132,10 @@ def test_many_parts_are_not_counted_row_by_row(
     monkeypatch.setattr("mrot_scale.jobs.labelled._PART_BYTES", 4 * 4 * 700)
     monkeypatch.setattr(planning, "_COUNTED_BLOCKS", 1)
     place = written_config(tmp_path, coverage="all")
-    store = stored(tmp_path, normal_rows(2_500, 4), place)
+    store = stored(tmp_path, normal_rows(1_500, 4), place)
     plan = plan_fit_job(store, load_config(place), calibrated=False)
-    assert counts(plan)["gather"] == 4
-    assert counts(plan)["efforts"] == 3 * 4 * 2
+    assert counts(plan)["gather"] == 3
+    assert counts(plan)["efforts"] == 3 * 3 * 2
 
 
 @pytest.mark.parametrize("parquet", [False, True])
@@ -142,7 +143,7 @@ def test_score_submits_the_tasks_planned_within_the_disk_planned(
     tmp_path: Path, parquet: bool
 ) -> None:
     place = written_config(tmp_path, scoring={"percentile": True, "top_columns": 2})
-    store, config = stored(tmp_path, normal_rows(2_500, 4), place), load_config(place)
+    store, config = stored(tmp_path, normal_rows(1_500, 4), place), load_config(place)
     fitting = plan_fit_job(store, config, calibrated=False)
     fit(str(store.location), tmp_path / "model", place)
     assert folder_bytes(tmp_path / "model.run" / "stages") <= fitting.disk_bytes
@@ -158,7 +159,7 @@ def test_score_submits_the_tasks_planned_within_the_disk_planned(
 
 
 def test_ingest_writes_the_chunks_planned(tmp_path: Path) -> None:
-    place, rows = written_config(tmp_path), normal_rows(2_500, 4)
+    place, rows = written_config(tmp_path), normal_rows(1_500, 4)
     plan = plan_ingest(open_source(rows), 4, load_config(place))
     stored(tmp_path, rows, place)
     assert counts(plan) == tasks_of(tmp_path / "store.run") == {"ingest": 3}
@@ -178,10 +179,10 @@ def test_ingest_guesses_rows_nobody_has_counted(tmp_path: Path) -> None:
 
 def test_times_are_estimated_shortly(tmp_path: Path) -> None:
     place = written_config(tmp_path)
-    store = stored(tmp_path, normal_rows(2_500, 4), place)
-    start = planning.time.perf_counter()
+    store = stored(tmp_path, normal_rows(1_500, 4), place)
+    start = time.perf_counter()
     plan = plan_fit_job(store, load_config(place))
-    assert planning.time.perf_counter() - start < 10  # 0.5 s when nothing else runs
+    assert time.perf_counter() - start < 10  # 0.5 s when nothing else runs
     assert plan.seconds is not None
     assert 0.1 < plan.seconds < 120
     assert plan_fit_job(store, load_config(place), calibrated=False).seconds is None
@@ -189,8 +190,8 @@ def test_times_are_estimated_shortly(tmp_path: Path) -> None:
 
 def test_whole_table_beyond_the_limit_is_refused_as_in_the_job(tmp_path: Path) -> None:
     place = written_config(tmp_path, batch_rows=None, label_rows=2_000, row_limit=1_000)
-    store = stored(tmp_path, normal_rows(2_500, 4), place)
-    with pytest.raises(DataError, match="limited to 1,000 rows, got 2,000"):
+    store = stored(tmp_path, normal_rows(1_500, 4), place)
+    with pytest.raises(DataError, match="limited to 1,000 rows, got 1,500"):
         plan_fit_job(store, load_config(place))
 
 
@@ -251,6 +252,7 @@ HALF_A_MINUTE: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.slow
 def test_tasks_stay_within_the_memory_planned(tmp_path: Path) -> None:
     settings = {"zone": "batch", "batch_rows": 128, "repeats": 1, "label_rows": 20_000}
     views = [{"scaling": "robust"}]
@@ -276,6 +278,7 @@ def test_more_kinds_of_tasks_stay_within_the_memory_planned(
         assert stage.task_bytes <= 8 * peaks[stage.name], (stage, peaks[stage.name])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("eps", [0.0, 0.05])
 def test_whole_tables_stay_within_the_memory_planned(tmp_path: Path, eps: float) -> None:
     views, n_rows = [{"scaling": "robust"}], 1_200
@@ -328,8 +331,8 @@ def test_a_store_too_large_for_a_worker_is_refused(tmp_path: Path) -> None:
     limited = {"kind": "inline", "memory_limit": "400MiB"}
     settings = {"batch_rows": None, "label_rows": 2_000, "cluster": limited}
     place = written_config(tmp_path, **settings)
-    store = stored(tmp_path, normal_rows(2_500, 4), place)
-    with pytest.raises(BudgetError, match=r"8 matrices of 2,000 x 2,000 x 8 B.*Lower batch_rows"):
+    store = stored(tmp_path, normal_rows(1_500, 4), place)
+    with pytest.raises(BudgetError, match=r"8 matrices of 1,500 x 1,500 x 8 B.*Lower batch_rows"):
         plan_fit_job(store, load_config(place), calibrated=False).check()
 
 
@@ -351,8 +354,9 @@ def test_text_has_a_line_for_each_stage_and_the_totals() -> None:
     lines = text.splitlines()
     assert lines[0] == "fit: 7 tasks on 4 worker(s), 1.0 GiB each"
     assert lines[2].split() == ["stage", "tasks", "read", "written", "memory/task", "work"]
-    assert lines[3].split() == "efforts 6 10.0 MiB 1.0 MiB 512.0 MiB about 30 s".split()
-    assert lines[5].split() == "total 7 20.0 MiB 2.0 MiB max 512.0 MiB about 3.83 min".split()
+    assert " ".join(lines[3].split()) == "efforts 6 10.0 MiB 1.0 MiB 512.0 MiB about 30 s"
+    totals = "total 7 20.0 MiB 2.0 MiB max 512.0 MiB about 3.83 min"
+    assert " ".join(lines[5].split()) == totals
     assert "350.0 MiB + 512.0 MiB (efforts) = 862.0 MiB at most." in text
     assert "estimate" in lines[-1]
     assert "does not fit" in plan_text(a_plan(worker_bytes=MIB))
