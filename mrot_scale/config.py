@@ -379,6 +379,14 @@ def method_config(**settings: Any) -> MethodConfig:
         raise ConfigError(first_complaint(error, MethodConfig)) from None
 
 
+def full_config(settings: Mapping[str, Any]) -> Config:
+    """Return all checked settings of a job, or a `ConfigError` that names the first wrong one."""
+    try:
+        return Config.model_validate(dict(settings))
+    except ValidationError as error:
+        raise ConfigError(first_complaint(error, Config)) from None
+
+
 def view_config(settings: Any) -> ViewConfig:
     """Return one checked view, or a `ConfigError` that names the first wrong setting."""
     try:

@@ -24,7 +24,7 @@ import pytest
 LOOPBACK = "127.0.0.1"
 PROJECT = Path(__file__).parent.parent
 _STAGING = "/mnt"
-_START_S = 60.0
+_START_S = 120.0
 
 
 def free_port() -> int:

@@ -42,12 +42,19 @@ def check_missing(store: FeatureStore, policy: NonFinite) -> None:
     )
 
 
+def check_condition(condition: str | None) -> None:
+    """Refuse a condition that cannot be read."""
+    if condition is not None:
+        parse_condition(condition)
+
+
 def check_exclusion(store: FeatureStore, condition: str | None) -> None:
-    """Refuse a condition that cannot be read, or that names columns the store cannot give."""
+    """Refuse a condition on columns the store cannot give, or on values they cannot have."""
     if condition is None:
         return
     parsed = parse_condition(condition)
     known = [*store.schema.carried, store.schema.id_column]
     known += [c.name for c in store.schema.columns]
     parsed.check_columns(known)
-    store.check_columns_kept(sorted(parsed.columns))
+    first = store.read_chunk(0)
+    parsed.mask(store.columns(0, first, sorted(parsed.columns)).slice(0, 0))

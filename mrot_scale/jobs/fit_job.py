@@ -14,18 +14,20 @@ from mrot_scale.conditions import parse_condition
 from mrot_scale.config import Config
 from mrot_scale.encoding import rare_levels
 from mrot_scale.fitting import plan_fit
-from mrot_scale.jobs.door import check_fit_input
+from mrot_scale.jobs.door import check_condition, check_fit_input
 from mrot_scale.jobs.ingest_job import ingest
 from mrot_scale.jobs.labelled import EFFORT_BLOCK_BATCHES, ROUTE_BLOCK_ROWS, LabelPlan
 from mrot_scale.jobs.opening import (
     AnyConfig,
+    Input,
     fingerprint,
     for_input,
+    input_of,
     opened_runner,
     run_location,
     settled,
-    store_of,
 )
+from mrot_scale.model.columns import load_schema
 from mrot_scale.model.directory import FORMAT, FORMAT_VERSION
 from mrot_scale.model.regressors import n_folds
 from mrot_scale.progress import Report
@@ -80,18 +82,17 @@ def fit(
     """
     start, target = time.perf_counter(), Location(model)
     settings = settled(config, cluster={"workers": workers})
-    source = store_of(store, target)
-    if source.is_temporary:
-        _ingest_source(store, source.store, id, exclude_where, settings, new_run, progress)
-    opened = FeatureStore.open(source.store)
-    check_fit_input(opened, settings, exclude_where)
-    run = RunFolder.open(
-        run_location(settings, target),
-        _fingerprint(opened, settings, exclude_where),
-        new_run=new_run,
-    )
-    was_done = is_finished(target, run)
+    check_condition(exclude_where)
+    source, place = input_of(store, target, id), run_location(settings, target)
+    if source.is_object:
+        _ingest_source(source, exclude_where, settings, new_run, progress)
+    terms = _fingerprint(source, settings, exclude_where)
+    was_done = is_finished(target, place, terms)
     if not was_done:
+        if source.is_table and not source.is_object:
+            _ingest_source(source, exclude_where, settings, new_run, progress)
+        opened = source.opened(lambda found: check_fit_input(found, settings, exclude_where))
+        run = RunFolder.open(place, terms, new_run=new_run)
         run.drop_damaged()
         with opened_runner(run, settings, progress, opened.location) as runner:
             folder = FitStages(runner, opened, settings, exclude_where).run()
@@ -99,13 +100,11 @@ def fit(
         if not settings.run.keep_stages:
             run.remove_stages()
     source.discard()
-    return _fitted(target, opened, run, time.perf_counter() - start, was_done)
+    return _fitted(target, RunFolder.read(place), time.perf_counter() - start, was_done)
 
 
 def _ingest_source(
-    table: Any,
-    store: Location,
-    id: str | None,
+    source: Input,
     exclude_where: str | None,
     config: Config,
     new_run: bool,
@@ -113,11 +112,11 @@ def _ingest_source(
 ) -> None:
     """Ingest a table source; columns of the condition are carried along, not learnt from."""
     named = sorted(parse_condition(exclude_where).columns) if exclude_where else []
-    carried = [name for name in named if name != id]
+    carried = [name for name in named if name != source.id]
     ingest(
-        table,
-        store.address,
-        id=id,
+        source.given,
+        source.store.address,
+        id=source.id,
         keep=carried,
         exclude=carried,
         config=for_input(config),
@@ -126,22 +125,21 @@ def _ingest_source(
     )
 
 
-def _fingerprint(store: FeatureStore, config: Config, exclude: str | None) -> Any:
+def _fingerprint(source: Input, config: Config, exclude: str | None) -> Any:
     settings = config.method.model_dump(mode="json") | {"coverage": config.coverage}
     settings |= {"exclude_where": exclude, "scoring": _threshold_settings(config)}
-    return fingerprint("fit", {"store": store.identity()}, settings)
+    return fingerprint("fit", source.identity(), settings)
 
 
 def _threshold_settings(config: Config) -> dict[str, Any]:
     return {"method": config.scoring.method, "contamination": config.scoring.contamination}
 
 
-def _fitted(
-    target: Location, store: FeatureStore, run: RunFolder, seconds: float, was_done: bool
-) -> Fitted:
+def _fitted(target: Location, run: RunFolder, seconds: float, was_done: bool) -> Fitted:
     validation = json.loads((target / "validation.json").read())
     labelled = sum(r.facts["rows"] for r in run.records.values() if r.key.startswith("gather/"))
-    return Fitted(str(target), store.n_rows, labelled, validation, seconds, was_done)
+    n_rows = load_schema(target).n_rows
+    return Fitted(str(target), n_rows, labelled, validation, seconds, was_done)
 
 
 class FitStages:

@@ -9,7 +9,6 @@ from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from mrot_scale.conditions import parse_condition
@@ -105,11 +104,7 @@ def excluded_rows(
     if condition is None:
         return np.zeros(len(stored), dtype=bool)
     parsed = parse_condition(condition)
-    carried = [n for n in parsed.columns if n in (*store.schema.carried, store.schema.id_column)]
-    table = store.read_ids(chunk, carried) if carried else pa.table({})
-    for name in sorted(parsed.columns - set(carried)):
-        table = table.append_column(name, store.decoded_column(stored, name))
-    return parsed.mask(table)
+    return parsed.mask(store.columns(chunk, stored, sorted(parsed.columns)))
 
 
 def gather_rows(

@@ -29,6 +29,7 @@ from mrot_scale.running.publish import Folder, is_finished, publish_once
 from mrot_scale.storing.arrays import METADATA, ArraySpec, group_metadata
 from mrot_scale.storing.chunks import RowChunks, rows_per_chunk
 from mrot_scale.storing.ingestion import (
+    ASKED_FOR,
     ChunkContent,
     ColumnChoice,
     StoreBuilder,
@@ -103,14 +104,12 @@ def ingest(
         keep=keep,
         like=known,
     )
-    run = RunFolder.open(
-        run_location(settings, target),
-        _fingerprint(stream, choice, known, settings),
-        new_run=new_run or not isinstance(source, str | Path | Location),
-    )
-    if is_finished(target, run):
+    place, terms = run_location(settings, target), _fingerprint(stream, choice, known, settings)
+    if is_finished(target, place, terms):
         opened = FeatureStore.open(target)
         return Ingested(str(target), opened.n_rows, opened.schema, was_done=True)
+    is_object = not isinstance(source, str | Path | Location)
+    run = RunFolder.open(place, terms, new_run=new_run or is_object)
     _warn_left_out(choice, stream)
     run.drop_damaged()
     schema = _write_store(stream, choice, known, settings, run, target, progress or quiet)
@@ -138,7 +137,7 @@ def _fingerprint(
 
 def _warn_left_out(choice: ColumnChoice, stream: TableStream) -> None:
     for name, why in choice.left_out:
-        if name not in choice.carried:
+        if name not in choice.carried and why not in ASKED_FOR:
             warnings.warn(f"Column {name!r} is left out: {why}.", LeftOutWarning, stacklevel=3)
     for note in stream.notes:
         warnings.warn(note, LeftOutWarning, stacklevel=3)
@@ -192,6 +191,7 @@ def _commit_chunks(
     """Write chunks as they come, a few at a time; those already committed are not written again."""
     spec = ArraySpec((chunk_rows, n_features), (chunk_rows, n_features), "float32")
     total = len(RowChunks(stream.n_rows, chunk_rows)) if stream.n_rows else 0
+    report("ingest", 0, max(total, 1))
     pending: deque[Future[Record]] = deque()
     records: list[Record] = []
 

@@ -1,20 +1,23 @@
 """What every job does first: settle the settings, find its input, open its run folder."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mrot_scale.config import Config
+from mrot_scale.config import Config, full_config
 from mrot_scale.config_layers import load_config
+from mrot_scale.errors import DataError, MrotError
 from mrot_scale.progress import Report
+from mrot_scale.reading.sources import open_source
 from mrot_scale.running.cluster import open_workers
 from mrot_scale.running.commit import RunFolder
 from mrot_scale.running.runner import Runner
 from mrot_scale.running.worker_checks import worker_versions
 from mrot_scale.storing.location import Location
-from mrot_scale.storing.store import is_store
+from mrot_scale.storing.manifest import read_format
+from mrot_scale.storing.store import FeatureStore, is_store
 
 AnyConfig = Config | Mapping[str, Any] | str | Path | None
 
@@ -22,10 +25,9 @@ AnyConfig = Config | Mapping[str, Any] | str | Path | None
 def settled(config: AnyConfig, **overrides: Any) -> Config:
     """Return the settings: given as such, by name or by value, then what the call itself says."""
     if isinstance(config, Config):
-        given = config.model_dump(exclude_unset=True)
-        return load_config(None, overrides=_over(given, overrides), environment={})
+        return full_config(_over(config.model_dump(exclude_unset=True), overrides))
     if isinstance(config, Mapping):
-        return load_config(None, overrides=_over(dict(config), overrides))
+        return full_config(_over(dict(config), overrides))
     return load_config(config, overrides=overrides)
 
 
@@ -67,22 +69,53 @@ def fingerprint(command: str, inputs: Mapping[str, Any], settings: Mapping[str, 
 
 @dataclass(frozen=True)
 class Input:
-    """A store to work on, and whether it was made for this job alone."""
+    """What a job reads: a store, or a table it has to ingest for itself first."""
 
+    given: Any
     store: Location
-    is_temporary: bool
+    is_table: bool
+    id: str | None
+
+    @property
+    def is_object(self) -> bool:
+        """Whether it is a table in memory, known by its rows only once they are stored."""
+        return self.is_table and not isinstance(self.given, str | Path | Location)
+
+    def identity(self) -> dict[str, Any]:
+        """Return what tells this input from another."""
+        if self.is_table and not self.is_object:
+            return {"table": open_source(self.given, id_column=self.id).identity, "id": self.id}
+        return {"store": FeatureStore.open(self.store).identity()}
+
+    def opened(self, check: Callable[[FeatureStore], None]) -> FeatureStore:
+        """Return the store after a check; one that is refused is not left behind."""
+        try:
+            found = FeatureStore.open(self.store)
+            check(found)
+        except MrotError:
+            self.discard()
+            raise
+        return found
 
     def discard(self) -> None:
-        if self.is_temporary:
+        """Remove what was ingested for this job alone."""
+        if self.is_table:
             self.store.remove()
             self.store.sibling(f"{self.store.name}.run").remove()
 
 
-def store_of(source: Any, output: Location) -> Input:
-    """Return the store a job reads: the one given, or where its table source will be ingested."""
-    if isinstance(source, str | Path | Location) and is_store(Location(source)):
-        return Input(Location(source), is_temporary=False)
-    return Input(output.sibling(f"{output.name}.input"), is_temporary=True)
+def input_of(given: Any, output: Location, id: str | None) -> Input:
+    """Return the input of a job: the store given, or where its table will be ingested."""
+    if isinstance(given, str | Path | Location):
+        place = Location(given)
+        if is_store(place):
+            return Input(given, place, is_table=False, id=None)
+        if place.is_folder() and (found := read_format(place)) is not None:
+            raise DataError(f"{place} is a {found}, neither a store nor a table.")
+    found_at = Input(given, output.sibling(f"{output.name}.input"), is_table=True, id=id)
+    if found_at.is_object:  # what an earlier call ingested may be another table
+        found_at.discard()
+    return found_at
 
 
 @contextmanager

@@ -150,7 +150,7 @@ def plan_text(plan: Plan) -> str:
     """Return the plan for people: a line per stage, then what it comes to."""
     rows = [_HEADER, *(_cells(stage) for stage in plan.stages), _total_cells(plan)]
     widths = [max(len(row[i]) for row in rows) for i in range(len(_HEADER))]
-    lines = [f"{plan.command}: {plan.n_tasks:,} tasks on {_workers_text(plan)}", ""]
+    lines = [f"{plan.command}: {plan.n_tasks:,} task(s) on {_workers_text(plan)}", ""]
     lines += ["  ".join(_aligned(row, widths)).rstrip() for row in rows]
     return "\n".join([*lines, "", *_summary(plan)])
 
@@ -217,5 +217,7 @@ def _summary(plan: Plan) -> list[str]:
         + ("." if fits else ": does not fit."),
         f"  {worst.name}: {worst.arithmetic}; to lower it: {worst.setting}.",
         f"Disk: {size_text(plan.disk_bytes)} at most, until the run is done.",
-        f"Time: {duration_text(plan.seconds)}, an estimate from a short calibration here.",
+        "Time: not estimated."
+        if plan.seconds is None
+        else f"Time: {duration_text(plan.seconds)}, an estimate from a short calibration here.",
     ]

@@ -1,5 +1,6 @@
 """Score: a model and a store become a score for every row."""
 
+import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -13,12 +14,13 @@ from mrot_scale.jobs.door import check_missing
 from mrot_scale.jobs.ingest_job import ingest
 from mrot_scale.jobs.opening import (
     AnyConfig,
+    Input,
     fingerprint,
     for_input,
+    input_of,
     opened_runner,
     run_location,
     settled,
-    store_of,
 )
 from mrot_scale.jobs.score_tasks import ScoreOptions
 from mrot_scale.model.lightgbm_model import LightgbmModel
@@ -89,42 +91,59 @@ def score(
     """
     start, target = time.perf_counter(), Location(out)
     settings = settled(config, cluster={"workers": workers}, scoring={"method": method})
-    place = Location(model)
-    fitted, saved = load_model(place)
-    source = store_of(store, target)
-    if source.is_temporary:
-        ingest(
-            store,
-            source.store.address,
-            id=id,
-            keep=keep,
-            like=model,
-            config=for_input(settings),
-            new_run=new_run,
-            progress=progress,
-        )
-    opened = FeatureStore.open(source.store)
-    options = score_options(fitted, saved, settings, parquet is not None, keep)
-    check_score_input(fitted, opened, options)
-    run = RunFolder.open(
-        run_location(settings, target),
-        _fingerprint(place, opened, options),
-        new_run=new_run,
-    )
     table = None if parquet is None else Location(parquet)
-    was_done = is_finished(target, run)
+    check_outputs(target, table)
+    place, folder = Location(model), run_location(settings, target)
+    fitted, saved = load_model(place)
+    options = score_options(fitted, saved, settings, table is not None, keep)
+    source = input_of(store, target, id)
+    if source.is_object:
+        _ingest_source(source, place, keep, settings, new_run, progress)
+    terms = _fingerprint(place, source, options, table)
+    was_done = is_finished(target, folder, terms)
     if not was_done:
-        generation = generation_name(run)
+        generation = generation_name(terms)
         if table is not None:
             check_generation(table, generation)
+        if source.is_table and not source.is_object:
+            _ingest_source(source, place, keep, settings, new_run, progress)
+        opened = source.opened(lambda found: check_score_input(fitted, found, options))
+        run = RunFolder.open(folder, terms, new_run=new_run)
         run.drop_damaged()
         with opened_runner(run, settings, progress, opened.location, place) as runner:
             records = _score_chunks(runner, place, opened, options)
-        _publish(records, opened, options, target, table, run, generation)
+        _publish(records, opened, options, (target, table), run, generation)
         if not settings.run.keep_stages:
             run.remove_stages()
     source.discard()
     return _scored(target, table, options, time.perf_counter() - start, was_done)
+
+
+def check_outputs(target: Location, table: Location | None) -> None:
+    """Refuse two outputs at one place."""
+    if table is not None and table == target:
+        raise ConfigError(f"Zarr and Parquet scores cannot both be at {target}.")
+
+
+def _ingest_source(
+    source: Input,
+    model: Location,
+    keep: Sequence[str],
+    config: Config,
+    new_run: bool,
+    progress: Report | None,
+) -> None:
+    """Ingest a table source as the model expects it."""
+    ingest(
+        source.given,
+        source.store.address,
+        id=source.id,
+        keep=keep,
+        like=model.address,
+        config=for_input(config),
+        new_run=new_run,
+        progress=progress,
+    )
 
 
 def score_options(
@@ -158,15 +177,31 @@ def check_score_input(model: FittedModel, store: FeatureStore, options: ScoreOpt
     check_fits(model_schema(model), store.schema)
     check_missing(store, options.non_finite)
     store.check_columns_kept(options.keep)
+    _check_names(store, options)
     if options.top_columns and not isinstance(model.score_model, LightgbmModel):
         raise ConfigError(
             f"scoring.top_columns needs a lightgbm model, this is {model.score_model.kind!r}."
         )
 
 
-def _fingerprint(model: Location, store: FeatureStore, options: ScoreOptions) -> Any:
-    inputs = {"store": store.identity(), "model": model_identity(model)}
-    return fingerprint("score", inputs, {**asdict(options), "keep": list(options.keep)})
+def _check_names(store: FeatureStore, options: ScoreOptions) -> None:
+    """Refuse kept columns and identifiers whose names the scores need for themselves."""
+    own = {*options.arrays(1, 1), *(f"top_{i + 1}" for i in range(options.top_columns))}
+    taken = own & {store.schema.id_column, *options.keep} if options.parquet else set()
+    if taken:
+        raise ConfigError(
+            f"Column {sorted(taken)[0]!r} has the name of a column of the scores. Rename it, or "
+            "leave it out of --keep."
+        )
+
+
+def _fingerprint(
+    model: Location, source: Input, options: ScoreOptions, table: Location | None
+) -> Any:
+    inputs = source.identity() | {"model": model_identity(model)}
+    settings = {**asdict(options), "keep": list(options.keep)}
+    settings["parquet"] = None if table is None else table.address
+    return fingerprint("score", inputs, settings)
 
 
 def model_identity(model: Location) -> str:
@@ -174,9 +209,9 @@ def model_identity(model: Location) -> str:
     return Entry.of((model / MANIFEST).read()).sha256
 
 
-def generation_name(run: RunFolder) -> str:
-    """Return the name of what a run publishes: the same for the same run."""
-    return Entry.of(repr(sorted(run.fingerprint.items())).encode()).sha256[:16]
+def generation_name(terms: Any) -> str:
+    """Return the name of what a run publishes: the same for the same terms."""
+    return Entry.of(json.dumps(terms, sort_keys=True).encode()).sha256[:16]
 
 
 def _score_chunks(
@@ -200,12 +235,12 @@ def _publish(
     records: list[Record],
     store: FeatureStore,
     options: ScoreOptions,
-    target: Location,
-    table: Location | None,
+    places: tuple[Location, Location | None],
     run: RunFolder,
     generation: str,
 ) -> None:
     """Publish the Parquet folder first: scores that are there are there in all forms."""
+    target, table = places
     facts = {
         "rows": store.n_rows,
         "flagged": sum(r.facts["flagged"] for r in records),

@@ -145,9 +145,9 @@ def _tables(
     options: ScoreOptions,
 ) -> list[tuple[str, Any]]:
     """Return the chunk's rows as tables, one for each partition they belong to."""
-    table = store.read_ids(chunk)
-    names = [store.schema.id_column, *options.keep]
-    columns = {n: _kept_column(store, table, stored, n) for n in dict.fromkeys(names)}
+    names = list(dict.fromkeys([store.schema.id_column, *options.keep]))
+    kept = store.columns(chunk, stored, names)
+    columns = {name: kept[name] for name in names}
     columns["score"] = pa.array(found["score"], from_pandas=True)
     if options.flag:
         columns["flag"] = pa.array(found["flag"])
@@ -158,11 +158,8 @@ def _tables(
         words = pa.array(codes.astype(np.int32), mask=codes < 0)
         named = pa.DictionaryArray.from_arrays(words, list(store.schema.features))
         columns[f"top_{place + 1}"] = named.dictionary_decode()
-    return _partitioned(pa.table(columns), table, store.schema.partition_keys, chunk)
-
-
-def _kept_column(store: FeatureStore, ids: Any, stored: NDArray[np.float32], name: str) -> Any:
-    return ids[name] if name in ids.column_names else store.decoded_column(stored, name)
+    keys = store.schema.partition_keys
+    return _partitioned(pa.table(columns), store.columns(chunk, stored, keys), keys, chunk)
 
 
 def _partitioned(scored: Any, ids: Any, keys: tuple[str, ...], chunk: int) -> list[tuple[str, Any]]:

@@ -20,7 +20,7 @@ from mrot_scale.rows import check_values
 from mrot_scale.running.publish import resolve
 from mrot_scale.scoring import FittedModel
 from mrot_scale.storing.columns import ColumnEncoder
-from mrot_scale.storing.ingestion import choose_columns
+from mrot_scale.storing.ingestion import choose_columns, column_type
 from mrot_scale.storing.location import Location
 from mrot_scale.storing.manifest import MANIFEST, Entry
 from mrot_scale.storing.schema import Schema
@@ -36,6 +36,8 @@ def score_rows(model: str | Path, rows: Any, *, method: Method = "model") -> NDA
     """
     place = resolve(Location(model))
     fitted = open_model(place.address, Entry.of((place / MANIFEST).read()).sha256)
+    if isinstance(rows, list) and not rows:
+        raise DataError("There are 0 rows to score.")
     table = pa.Table.from_pylist(rows) if isinstance(rows, list) else rows
     encoded = _encoded(fitted, table)
     check_values(encoded, model_schema(fitted).features, fitted.config.non_finite)
@@ -53,7 +55,8 @@ def _encoded(model: FittedModel, table: Any) -> NDArray[np.float64]:
         raise DataError("There are 0 rows to score.")
     known = {c.name: c for c in schema.columns}
     encoders = [
-        ColumnEncoder(n, stream.schema.field(n).type, known[n], _UNLIMITED) for n in choice.features
+        ColumnEncoder(n, column_type(stream.schema, n, known), known[n], _UNLIMITED)
+        for n in choice.features
     ]
     rows = np.concatenate(
         [

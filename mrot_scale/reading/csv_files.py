@@ -21,6 +21,8 @@ from mrot_scale.storing.location import Location
 
 _BLOCK_BYTES = 1 << 24
 _WHOLE_NUMBER = r"^(0|-?[1-9][0-9]{0,17})$"
+_NUMBER = r"^\s*[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?\s*$"
+_MOSTLY = 0.9
 _BAD_VALUE = re.compile(
     r"In CSV column #(?P<column>\d+): (?:Row #(?P<row>\d+): )?"
     r"CSV conversion error to (?P<kind>.+?): (?:invalid value )?(?P<value>.*)",
@@ -65,6 +67,8 @@ def _settled_types(locations: Sequence[Location], id_column: str | None) -> Type
             field.name: _settled_type(field.type, f"{location}, column {field.name!r}")
             for field in first.schema
         }
+        for name in (n for n in first.schema.names if n != id_column):
+            _check_not_mixed(first.column(name), f"{location}, column {name!r}")
         if id_column in settled:
             settled[id_column] = _id_type(first.column(id_column))
         if first.num_rows:
@@ -85,6 +89,21 @@ def _settled_type(inferred: pa.DataType, where: str) -> pa.DataType:
     # A whole number may be followed by 1.5 much later, an empty cell by any number.
     is_number = types.is_null(inferred) or types.is_integer(inferred)
     return pa.float64() if is_number else inferred
+
+
+def _check_not_mixed(values: pa.Array, where: str) -> None:
+    """Refuse text among numbers: a word in a thousand numbers is a mistake, not a category."""
+    if not types.is_string(values.type):
+        return
+    texts = values.drop_null()
+    are_numbers = pc.match_substring_regex(texts, _NUMBER)
+    share = pc.mean(are_numbers).as_py() or 0.0
+    if share > _MOSTLY:
+        row = pc.index(are_numbers, False).as_py()
+        raise DataError(
+            f"{where}: mixed types: {texts[row].as_py()!r} found where {share:.1%} of the values "
+            "are numbers. Correct the value or leave the column out."
+        )
 
 
 def _id_type(texts: pa.Array) -> pa.DataType:

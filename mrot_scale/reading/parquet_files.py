@@ -20,7 +20,12 @@ def _parquet(location: Location) -> Iterator[Any]:
     # Without these two settings, whole column chunks are held in memory.
     with (
         opened(location, scattered=True) as file,
-        pq.ParquetFile(file, pre_buffer=False, buffer_size=_BUFFER_BYTES) as parquet,
+        pq.ParquetFile(
+            file,
+            pre_buffer=False,
+            buffer_size=_BUFFER_BYTES,
+            page_checksum_verification=True,
+        ) as parquet,
     ):
         yield parquet
 

@@ -6,12 +6,14 @@ here, none is left at "for ever".
 
 import asyncio
 import logging
+import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from importlib import import_module
 from itertools import islice
+from multiprocessing import resource_tracker
 from typing import Any, Protocol
 
 from mrot_scale.config import ClusterConfig
@@ -198,22 +200,40 @@ def _cluster(config: ClusterConfig) -> Iterator[Any]:
     if config.kind == "local":
         from distributed import LocalCluster
 
-        made = LocalCluster(
-            n_workers=local_workers(config),
-            threads_per_worker=1,
-            processes=True,
-            host="127.0.0.1",
-            dashboard_address="127.0.0.1:0",
-            worker_dashboard_address="127.0.0.1:0",
-            memory_limit=config.memory_limit or "auto",
-            silence_logs="CRITICAL",
-        )
+        with _interrupts_held():
+            made = LocalCluster(
+                n_workers=local_workers(config),
+                threads_per_worker=1,
+                processes=True,
+                host="127.0.0.1",
+                dashboard_address="127.0.0.1:0",
+                worker_dashboard_address="127.0.0.1:0",
+                memory_limit=config.memory_limit or "auto",
+                silence_logs="CRITICAL",
+            )
     else:
-        made = _cluster_class(config.kind)(**config.arguments)
+        cluster_class = _cluster_class(config.kind)
+        with _interrupts_held():
+            made = cluster_class(**config.arguments)
         if config.workers and hasattr(made, "scale"):
             made.scale(config.workers)
     with made:
         yield made
+
+
+@contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """Let Ctrl-C wait until a cluster has started, and never reach its workers.
+
+    A terminal sends it to them as well. What is held here they and the threads that start them
+    inherit; ending them is the driver's business.
+    """
+    resource_tracker.ensure_running()  # when it starts later, it lets go of what is held
+    held = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, held)
 
 
 def _cluster_class(path: str) -> Any:

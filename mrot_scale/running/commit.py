@@ -222,6 +222,10 @@ class RunFolder:
         run._replay()
         return run
 
+    def is_on(self, terms: Any) -> bool:
+        """Tell whether this run was started on the given terms."""
+        return _flat(self.fingerprint) == _flat(json.loads(json.dumps(terms)))
+
     def _replay(self) -> None:
         for value in self._journal.values():
             if "published" in value:
@@ -270,6 +274,11 @@ class RunFolder:
 def _is_left_over(name: str) -> bool:
     """Tell whether a file is what a run that died writing its first file left."""
     return name.startswith(f".{_RUN_FILE}.") and name.endswith(".tmp")
+
+
+def is_run_folder(location: Location) -> bool:
+    """Tell whether a run keeps its files here."""
+    return (location / _RUN_FILE).exists()
 
 
 def _pretty(value: Any) -> bytes:

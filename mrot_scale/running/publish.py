@@ -12,7 +12,7 @@ from typing import Any
 from uuid import uuid4
 
 from mrot_scale.errors import DamagedDataError, MissingInputError, OutputError
-from mrot_scale.running.commit import ObjectRef, RunFolder
+from mrot_scale.running.commit import ObjectRef, RunFolder, is_run_folder
 from mrot_scale.storing.location import Location, sync_folder
 from mrot_scale.storing.manifest import MANIFEST, Entry, Manifest
 
@@ -59,22 +59,28 @@ def resolve(visible: Location) -> Location:
     return visible / GENERATIONS / generation
 
 
-def is_finished(visible: Location, run: RunFolder) -> bool:
-    """Tell whether this very run has already published what is at the visible name.
+def is_finished(visible: Location, run: Location, terms: Any) -> bool:
+    """Tell whether a run on these terms has already published what is at the visible name.
 
     Anything else there is somebody's data, which no run overwrites.
     """
     if not visible.exists():
         return False
-    try:
-        manifest = (resolve(visible) / MANIFEST).read()
-    except MissingInputError:
-        manifest = b""
-    if run.published is not None and Entry.of(manifest).sha256 == run.published:
-        return True
-    if run.published is not None and not manifest and not visible.is_local:
-        return False  # objects appear one by one: this run was killed before it wrote the list
+    known = RunFolder.read(run) if is_run_folder(run) else None
+    if known is not None and known.published is not None and known.is_on(terms):
+        manifest = _manifest_at(visible)
+        if Entry.of(manifest).sha256 == known.published:
+            return True
+        if not manifest and not visible.is_local:
+            return False  # objects appear one by one: this run was killed before it wrote the list
     raise OutputError(f"{visible} exists already. Choose another path or remove it.")
+
+
+def _manifest_at(visible: Location) -> bytes:
+    try:
+        return (resolve(visible) / MANIFEST).read()
+    except MissingInputError:
+        return b""
 
 
 def check_generation(visible: Location, name: str) -> None:

@@ -22,13 +22,17 @@ from mrot_scale.errors import ConfigError, DataError, ModelMismatchError
 from mrot_scale.precision import HEAD_ROWS, column_origins, to_stored
 from mrot_scale.storing.columns import ColumnEncoder, kind_of
 from mrot_scale.storing.identifiers import RepeatFinder
-from mrot_scale.storing.schema import Schema
+from mrot_scale.storing.schema import Column, Schema
 from mrot_scale.storing.statistics import ColumnStatistics
 
 Floats = NDArray[np.float64]
 
 LARGEST_LOSS = 0.01
 """Share of a column's distinct values that may fall together in float32."""
+
+_EXCLUDED, _NOT_INCLUDED = "excluded", "not included"
+ASKED_FOR = (_EXCLUDED, _NOT_INCLUDED)
+"""Reasons to leave a column out that come from the user, who need not be told."""
 
 _SAMPLED_VALUES = 2**22
 _RUNNING_NUMBER = "row"
@@ -66,7 +70,7 @@ def choose_columns(
     named = [*(include or ()), *exclude, *keep, *([id_column] if id_column else [])]
     _check_known(named, schema.names)
     reasons: dict[str, str] = dict.fromkeys(partition_keys, "partition key")
-    reasons |= dict.fromkeys(exclude, "excluded")
+    reasons |= dict.fromkeys(exclude, _EXCLUDED)
     if id_column:
         reasons[id_column] = "row identifier"
     if like is not None:
@@ -76,7 +80,7 @@ def choose_columns(
         features = list(dict.fromkeys(include or schema.names))
         reasons |= _unusable(schema, features)
         if include is not None:
-            reasons |= {n: "not included" for n in schema.names if n not in include}
+            reasons |= {n: _NOT_INCLUDED for n in schema.names if n not in include}
         features = [name for name in features if name not in reasons]
     if not features:
         raise DataError("No column is left to become a feature: " + _listed_reasons(reasons))
@@ -89,7 +93,7 @@ def choose_columns(
 
 def n_features(schema: Any, choice: ColumnChoice) -> int:
     """Return how many features the chosen columns become."""
-    encoders = [ColumnEncoder(n, _type_of(schema, n, {}), None, 1) for n in choice.features]
+    encoders = [ColumnEncoder(n, column_type(schema, n, {}), None, 1) for n in choice.features]
     return sum(len(e.column.features) for e in encoders)
 
 
@@ -179,7 +183,9 @@ class StoreBuilder:
         self._choice, self._like = choice, like
         known = {c.name: c for c in like.columns} if like else {}
         self._encoders = [
-            ColumnEncoder(name, _type_of(source_schema, name, known), known.get(name), vocabulary)
+            ColumnEncoder(
+                name, column_type(source_schema, name, known), known.get(name), vocabulary
+            )
             for name in choice.features
         ]
         self._repeats = RepeatFinder(scratch) if choice.id_column else None
@@ -305,7 +311,7 @@ class StoreBuilder:
             )
 
 
-def _type_of(schema: Any, name: str, known: Mapping[str, Any]) -> Any:
+def column_type(schema: Any, name: str, known: Mapping[str, Column]) -> Any:
     """Return a column's type; one that is missing throughout has the type it is known to have."""
     found = schema.field(name).type
     if not pa.types.is_null(found):

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import cached_property
 from typing import Any
 
@@ -101,7 +102,8 @@ class FeatureStore:
         column = next((c for c in self.schema.columns if c.name == name), None)
         if column is None or column.kind not in ("number", "boolean", "category"):
             raise ConfigError(
-                f"Column {name!r} is not kept in {self.location}. Ingest again with --keep {name}."
+                f"Column {name!r} is not kept in {self.location}.{self._nearest(name)} "
+                f"Ingest again with --keep {name}."
             )
         position = self.schema.position(column)
         values = from_stored(stored[:, position], self.schema.origins[position])
@@ -112,6 +114,23 @@ class FeatureStore:
             ).dictionary_decode()
         floats = pa.array(values, from_pandas=True)
         return floats.cast(pa.bool_()) if column.kind == "boolean" else floats
+
+    def _nearest(self, name: str) -> str:
+        known = [*self.schema.carried, self.schema.id_column]
+        known += [c.name for c in self.schema.columns]
+        close = [n for n in get_close_matches(name, known, n=1) if n != name]
+        return f" Did you mean {close[0]!r}?" if close else ""
+
+    def columns(self, chunk: int, stored: Stored, names: Sequence[str]) -> Any:
+        """Return columns of a chunk as an Arrow table: carried as they were, others decoded."""
+        known = (*self.schema.carried, self.schema.id_column)
+        carried = [name for name in names if name in known]
+        found = dict.fromkeys(names)
+        if carried:
+            ids = self.read_ids(chunk, carried)
+            found |= {name: ids[name] for name in carried}
+        found |= {n: self.decoded_column(stored, n) for n in names if n not in known}
+        return pa.table(found)
 
     def check_columns_kept(self, names: Sequence[str]) -> None:
         """Refuse columns that no longer exist as they were in the source."""

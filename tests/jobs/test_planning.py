@@ -17,7 +17,7 @@ import yaml
 from mrot_scale.config import Config
 from mrot_scale.config_layers import load_config
 from mrot_scale.errors import BudgetError, DataError, OutputError
-from mrot_scale.jobs import planning
+from mrot_scale.jobs import labelled, planning
 from mrot_scale.jobs.fit_job import fit
 from mrot_scale.jobs.ingest_job import ingest
 from mrot_scale.jobs.plan_text import Plan, StagePlan, duration_text, size_text
@@ -199,6 +199,7 @@ MEASURE = """
 import json, os, sys
 from pathlib import Path
 import mrot_scale.running.cluster as cluster
+from mrot_scale.jobs import labelled
 from mrot_scale.jobs.fit_job import fit
 from mrot_scale.jobs.score_job import score
 
@@ -224,6 +225,7 @@ def in_a_fork(run, task):
     return record
 
 folder, peaks = Path(sys.argv[1]), {"base": memory("VmHWM")}
+labelled._PART_BYTES = int(sys.argv[2])
 run_task, cluster.run_task = cluster.run_task, in_a_fork
 fit(str(folder / "store"), folder / "model", folder / "config.yaml")
 score(folder / "model", str(folder / "store"), folder / "scores", folder / "config.yaml")
@@ -237,19 +239,13 @@ def measured_and_planned(tmp_path: Path, n_rows: int, n_columns: int, **settings
         pytest.skip("peaks are measured through /proc")
     place = written_config(tmp_path, **settings)
     store, config = stored(tmp_path, normal_rows(n_rows, n_columns), place), load_config(place)
-    command = [sys.executable, "-c", MEASURE, str(tmp_path)]
+    command = [sys.executable, "-c", MEASURE, str(tmp_path), str(labelled._PART_BYTES)]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=280)
     peaks: dict[str, int] = json.loads(done.stdout.splitlines()[-1])
     model, saved = load_model(Location(tmp_path / "model"))
     options = score_options(model, saved, config, False, ())
     plans = plan_fit_job(store, config, calibrated=False), plan_score(model, store, options, config)
     return peaks, [stage for plan in plans for stage in plan.stages]
-
-
-HALF_A_MINUTE: dict[str, dict[str, Any]] = {
-    "parts": {"coverage": "all", "label_rows": 2_000, "views": [{"scaling": "robust"}]},
-    "whiten": {"views": [{"scaling": "standard", "whiten": 16}], "scoring": {"method": "effort"}},
-}
 
 
 @pytest.mark.slow
@@ -265,14 +261,20 @@ def test_tasks_stay_within_the_memory_planned(tmp_path: Path) -> None:
         assert stage.task_bytes <= 6 * peaks[stage.name], (stage, peaks[stage.name])
 
 
+MORE: dict[str, dict[str, Any]] = {
+    "parts": {"coverage": "all", "label_rows": 2_000, "views": [{"scaling": "robust"}]},
+    "whiten": {"views": [{"scaling": "standard", "whiten": 16}], "scoring": {"method": "effort"}},
+}
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("settings", HALF_A_MINUTE.values(), ids=HALF_A_MINUTE.keys())
+@pytest.mark.parametrize("settings", MORE.values(), ids=MORE.keys())
 def test_more_kinds_of_tasks_stay_within_the_memory_planned(
-    tmp_path: Path, settings: dict[str, Any]
+    tmp_path: Path, settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sizes = {"batch_rows": 256, "repeats": 1, "label_rows": 20_000, "store": {}}
-    n_columns = 400 if "coverage" in settings else 60
-    peaks, stages = measured_and_planned(tmp_path, 60_000, n_columns, **{**sizes, **settings})
+    monkeypatch.setattr(labelled, "_PART_BYTES", 4 * 60 * 10_000)
+    sizes = {"batch_rows": 256, "repeats": 1, "label_rows": 10_000, "store": {}}
+    peaks, stages = measured_and_planned(tmp_path, 40_000, 60, **{**sizes, **settings})
     for stage in stages:
         assert peaks[stage.name] <= stage.task_bytes, (stage, peaks[stage.name])
         assert stage.task_bytes <= 8 * peaks[stage.name], (stage, peaks[stage.name])
@@ -352,13 +354,14 @@ def test_stages_share_workers_except_where_tasks_wait_for_each_other() -> None:
 def test_text_has_a_line_for_each_stage_and_the_totals() -> None:
     text = plan_text(a_plan(a_stage(), a_stage("train", n_tasks=1, seconds=200.0)))
     lines = text.splitlines()
-    assert lines[0] == "fit: 7 tasks on 4 worker(s), 1.0 GiB each"
+    assert lines[0] == "fit: 7 task(s) on 4 worker(s), 1.0 GiB each"
     assert lines[2].split() == ["stage", "tasks", "read", "written", "memory/task", "work"]
     assert " ".join(lines[3].split()) == "efforts 6 10.0 MiB 1.0 MiB 512.0 MiB about 30 s"
     totals = "total 7 20.0 MiB 2.0 MiB max 512.0 MiB about 3.83 min"
     assert " ".join(lines[5].split()) == totals
     assert "350.0 MiB + 512.0 MiB (efforts) = 862.0 MiB at most." in text
     assert "estimate" in lines[-1]
+    assert plan_text(a_plan(a_stage(seconds=None))).endswith("Time: not estimated.")
     assert "does not fit" in plan_text(a_plan(worker_bytes=MIB))
     assert "memory unknown" in plan_text(a_plan(worker_bytes=None))
 

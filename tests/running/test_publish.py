@@ -27,6 +27,11 @@ from tests.places import KINDS, fresh_place
 TERMS = {"command": "ingest"}
 
 
+def done(visible: Location, run: RunFolder) -> bool:
+    """Whether a run, asked on its own terms, finds its output finished."""
+    return is_finished(visible, run.location, run.fingerprint)
+
+
 @pytest.fixture(params=KINDS)
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Location]:
     with fresh_place(request.param, tmp_path) as found:
@@ -71,14 +76,14 @@ def crash(*_: Any, **__: Any) -> None:
 
 def test_a_folder_is_published_whole(place: Location) -> None:
     run, out = a_run(place), place / "out"
-    assert not is_finished(out, run)
+    assert not done(out, run)
     folder = a_folder(run)
     publish_once(folder, out, run)
     check_whole(out, EXPECTED)
     assert sorted(place.names()) == ["out", "out.run"]
     assert run.published == Entry.of(folder.manifest()).sha256
-    assert is_finished(out, run)
-    assert is_finished(out, a_run(place))
+    assert done(out, run)
+    assert done(out, a_run(place))
     assert resolve(out) == out
 
 
@@ -93,14 +98,14 @@ def test_stages_may_go_once_a_folder_is_published(place: Location) -> None:
     publish_once(a_folder(run), place / "out", run)
     run.remove_stages()
     check_whole(place / "out", EXPECTED)
-    assert is_finished(place / "out", a_run(place))
+    assert done(place / "out", a_run(place))
 
 
 def test_somebodys_data_are_refused_and_left_alone(place: Location) -> None:
     (place / "out/precious").write(b"x")
     run = a_run(place)
     with pytest.raises(OutputError, match=r"out exists already\. Choose another path") as caught:
-        is_finished(place / "out", run)
+        done(place / "out", run)
     assert caught.value.exit_code == 73
     assert (place / "out").files_below() == {"precious": 1}
 
@@ -110,17 +115,17 @@ def test_a_finished_folder_of_another_run_is_refused(place: Location) -> None:
     publish_once(a_folder(run), place / "out", run)
     other = RunFolder.open(place / "other.run", TERMS)
     with pytest.raises(OutputError, match="exists already"):
-        is_finished(place / "out", other)
+        done(place / "out", other)
     publish_once(a_folder(other, b"different"), place / "elsewhere", other)
     with pytest.raises(OutputError, match="exists already"):
-        is_finished(place / "out", other)
+        done(place / "out", other)
 
 
 def test_a_published_folder_that_was_removed_is_not_finished(place: Location) -> None:
     run = a_run(place)
     publish_once(a_folder(run), place / "out", run)
     (place / "out").remove()
-    assert not is_finished(place / "out", a_run(place))
+    assert not done(place / "out", a_run(place))
 
 
 @pytest.mark.parametrize("kind", ["file", "folder", "link", "link to nowhere"])
@@ -135,12 +140,12 @@ def test_nothing_on_disk_is_ever_overwritten(tmp_path: Path, kind: str) -> None:
         (tmp_path / "there").mkdir()
         out.symlink_to("there" if kind == "link" else "nowhere")
     with pytest.raises(OutputError) as caught:
-        is_finished(Location(out), run)
+        done(Location(out), run)
     assert caught.value.exit_code == 73
     with pytest.raises(OutputError, match="exists already"):
         publish_once(a_folder(run), Location(out), run)
     with pytest.raises(OutputError):
-        is_finished(Location(out), a_run(Location(tmp_path)))
+        done(Location(out), a_run(Location(tmp_path)))
     assert sorted(p.name for p in tmp_path.iterdir() if p.name != "there") == ["out", "out.run"]
 
 
@@ -162,7 +167,7 @@ def test_a_publication_that_fails_leaves_nothing_visible(
         publish_once(folder, place / "out", run)
     assert place.names() == ["out.run"]
     monkeypatch.undo()
-    assert not is_finished(place / "out", a_run(place))
+    assert not done(place / "out", a_run(place))
     publish_once(folder, place / "out", run)
     check_whole(place / "out", EXPECTED)
 
@@ -193,7 +198,7 @@ def test_a_run_killed_while_it_published_is_gone_on_with(
         publish_once(folder, place / "out", run)
     monkeypatch.undo()
     again = a_run(place)
-    assert not is_finished(place / "out", again)
+    assert not done(place / "out", again)
     publish_once(folder, place / "out", again)
     check_whole(place / "out", EXPECTED)
 
@@ -214,10 +219,10 @@ def test_a_run_killed_as_its_output_appears_is_finished_or_gone_on_with(
         patch.setattr(moment, crash)
         publish_once(folder, place / "out", run)
     again = a_run(place)
-    if not is_finished(place / "out", again):
+    if not done(place / "out", again):
         publish_once(folder, place / "out", again)
     check_whole(place / "out", EXPECTED)
-    assert is_finished(place / "out", again)
+    assert done(place / "out", again)
 
 
 # --- generations
@@ -340,9 +345,9 @@ def test_a_generation_of_this_run_is_finished_and_of_another_refused(place: Loca
     folder = a_folder(run)
     publish_generation(folder, out, run, "g1")
     with pytest.raises(OutputError, match="exists already"):
-        is_finished(out, run)
+        done(out, run)
     run.commit_published(Entry.of(folder.manifest()).sha256)
-    assert is_finished(out, a_run(place))
+    assert done(out, a_run(place))
 
 
 def test_the_list_may_have_a_name_that_table_readers_overlook(place: Location) -> None:
