@@ -174,16 +174,23 @@ def open_workers(config: ClusterConfig, storage: Sequence[Location] = ()) -> Ite
 
 @contextmanager
 def _silenced_logs() -> Iterator[None]:
-    """Keep Dask's log, tracebacks and all, off the user's terminal: what matters we tell."""
-    loggers = [logging.getLogger(name) for name in _LOGGERS]
-    levels = [logger.level for logger in loggers]
-    for logger in loggers:
-        logger.setLevel(logging.CRITICAL)
+    """Keep Dask's log, tracebacks and all, off the user's terminal: what matters we tell.
+
+    After a signal it stays so: what had half started then is closed at exit, with complaints.
+    """
+    levels = {name: logging.getLogger(name).level for name in _LOGGERS}
+    _set_levels(dict.fromkeys(_LOGGERS, logging.CRITICAL))
     try:
         yield
-    finally:
-        for logger, level in zip(loggers, levels, strict=True):
-            logger.setLevel(level)
+    except Exception:
+        _set_levels(levels)
+        raise
+    _set_levels(levels)
+
+
+def _set_levels(levels: dict[str, int]) -> None:
+    for name, level in levels.items():
+        logging.getLogger(name).setLevel(level)
 
 
 def local_workers(config: ClusterConfig) -> int:

@@ -177,10 +177,11 @@ def test_cells_report_their_recall_and_come_close_to_brute_force() -> None:
 def test_the_reported_recall_is_the_share_of_true_neighbours_found() -> None:
     rows, ids = _gaussian(11, 3_000, 6), np.arange(3_000)
     index = ReferenceIndex(rows, ids, flat_limit=1_000)
-    recall = index.radii(rows[:256], ids[:256], 0.01).recall
-    _, candidates = index._index.search(index._as_float32(rows[:256]), 32)
+    recall = index.radii(rows[:4], ids[:4], 0.01).recall
+    probe = rows[:: 3_000 // 256][:256]  # whatever rows are asked for, recall is the index's own
+    _, candidates = index._index.search(index._as_float32(probe), 32)
     shares = []
-    for row, found in zip(rows[:256], candidates, strict=True):
+    for row, found in zip(probe, candidates, strict=True):
         nearest = np.argsort(((rows - row) ** 2).sum(axis=1))[:32]
         shares.append(len(set(nearest) & set(found)) / 32)
     assert recall == pytest.approx(np.mean(shares), abs=1e-3)
