@@ -7,6 +7,8 @@ import signal
 import sys
 import traceback
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated, Any
 
 import typer
@@ -70,28 +72,46 @@ def _print_warning(message: Warning | str, *_: Any, **__: Any) -> None:
     typer.echo(f"mrot-scale: warning: {message}", err=True)
 
 
-class _Terminated(BaseException):
-    """SIGTERM arrived: clean up and go."""
+class _Stopped(BaseException):
+    """A signal arrived: clean up and go. No `Exception`, so that nothing on the way keeps it."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
 
 
-def _on_terminate(*_: Any) -> None:
-    raise _Terminated
+def _on_signal(number: int, _: Any) -> None:
+    raise _Stopped(number)
+
+
+@contextmanager
+def _signals_caught() -> Iterator[None]:
+    """Turn Ctrl-C and SIGTERM into an exception; typer would swallow KeyboardInterrupt."""
+    before = {n: signal.signal(n, _on_signal) for n in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def main() -> None:
     """Run the command line; every failure is one line and a documented exit code."""
     start_native_libraries_small()
     warnings.showwarning = _print_warning
-    signal.signal(signal.SIGTERM, _on_terminate)
     try:
-        app(args=[word for word in sys.argv[1:] if word != "--debug"])
+        with _signals_caught():
+            app(args=[word for word in sys.argv[1:] if word != "--debug"])
     except MrotError as error:
-        _fail(error.exit_code, str(error))
+        _fail(error.exit_code, " ".join([str(error), *_places(error)]))
     except Exception as error:
-        _fail(1, f"unexpected {type(error).__name__}: {error} (--debug shows where).")
-    except KeyboardInterrupt:
-        typer.echo("mrot-scale: interrupted. The same command again goes on.", err=True)
-        sys.exit(130)
-    except _Terminated:
-        typer.echo("mrot-scale: terminated. The same command again goes on.", err=True)
-        sys.exit(143)
+        place = " ".join(_places(error))
+        _fail(1, f"unexpected {type(error).__name__}: {error} {place}(--debug shows where).")
+    except _Stopped as stopped:
+        word = "interrupted" if stopped.number == signal.SIGINT else "terminated"
+        typer.echo(f"mrot-scale: {word}. The same command again goes on.", err=True)
+        sys.exit(128 + stopped.number)
+
+
+def _places(error: BaseException) -> list[str]:
+    """Return where it happened, as noted on the way."""
+    return [f"({note})" for note in getattr(error, "__notes__", [])]

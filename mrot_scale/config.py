@@ -41,6 +41,9 @@ KNOWN_CLUSTER_PACKAGES = (
 )
 """Packages whose classes a configuration may name without allow_class."""
 
+LARGEST_CHUNK_BYTES = 2**28
+"""A chunk is one task, held in memory several times over."""
+
 ZONE_SETTINGS = frozenset({"alpha", "k", "radius"})
 """Three ways to give a zone: whoever gives one replaces what was given before."""
 
@@ -204,10 +207,10 @@ class MethodConfig(_Settings):
 class StoreConfig(_Settings):
     """How a table is stored once read."""
 
-    chunk_bytes: Bytes = 16 * 2**20
-    """Size of one chunk of rows, in bytes or such as 16MiB."""
+    chunk_bytes: Bytes = Field(default=16 * 2**20, ge=1, le=LARGEST_CHUNK_BYTES)
+    """Size of one chunk of rows, in bytes or such as 16MiB; at most 256MiB."""
 
-    vocabulary: int = Field(default=65_536, ge=1)
+    vocabulary: int = Field(default=65_536, ge=1, le=2**24)
     """Largest number of categories kept per column."""
 
     allow_lost_values: bool = False

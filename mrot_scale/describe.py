@@ -1,14 +1,12 @@
-"""What a store, a model, scores or a run folder is, in a few lines for people or as JSON.
+"""What a store, a model, scores or a run folder is, as JSON values.
 
-Lists of files, schemas and small files are read, chunks are not: `digest` reads those. Names come
-from whoever made the table, so none reaches a terminal unescaped.
+Lists of files, schemas and small files are read, chunks are not: `digest` reads those.
 """
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
@@ -29,24 +27,20 @@ from mrot_scale.digests import (
 from mrot_scale.errors import DamagedDataError
 from mrot_scale.jobs.score_job import model_identity
 from mrot_scale.model.directory import ModelFiles
-from mrot_scale.model.persist import METHODS, library_versions, load_model, model_schema
+from mrot_scale.model.persist import METHODS, load_model, model_schema
 from mrot_scale.running.commit import STAGES
-from mrot_scale.running.worker_checks import worker_versions
 from mrot_scale.scoring import FittedModel, FittedView
 from mrot_scale.storing.location import Location
 from mrot_scale.storing.manifest import Entry, Manifest
 from mrot_scale.storing.schema import Column, Schema
-from mrot_scale.storing.statistics import QUANTILE_LEVELS, ColumnSummary
 from mrot_scale.storing.store import FeatureStore
+from mrot_scale.storing.summaries import QUANTILE_LEVELS, ColumnSummary
+from mrot_scale.terminal_text import WIDEST_NAME
 
 Facts = dict[str, Any]
-Cells = Sequence[str]
 
 _MEDIAN = QUANTILE_LEVELS.index(0.5)
 _CATEGORIES_SHOWN = 5
-_LINES_SHOWN = 50
-_WIDEST_NAME = 40
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
@@ -251,7 +245,7 @@ def _digest_of(value: Any) -> str:
 
 def _short(value: Any) -> Any:
     """Return a value that fits a line, or its digest: inputs may be lists of a million files."""
-    is_small = not isinstance(value, dict | list) and len(str(value)) <= 2 * _WIDEST_NAME
+    is_small = not isinstance(value, dict | list) and len(str(value)) <= 2 * WIDEST_NAME
     return value if is_small else f"sha256 {_digest_of(value)[:16]}"
 
 
@@ -261,250 +255,4 @@ _FACTS_OF: dict[Kind, Callable[[Location], Facts]] = {
     "scores": _scores_facts,
     "score table": _table_facts,
     "run": _run_facts,
-}
-
-
-def description_text(description: Description) -> str:
-    """Return a description as lines for people."""
-    title = f"{description.kind} {printable(description.path)}"
-    return "\n".join([title, *_LINES_OF[description.kind](description.facts)])
-
-
-def printable(text: Any) -> str:
-    """Return a text with everything a terminal would not just print written as an escape."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(text))
-
-
-def _name(text: Any) -> str:
-    shown = printable(text)
-    return shown if len(shown) <= _WIDEST_NAME else f"{shown[: _WIDEST_NAME - 1]}…"
-
-
-def _names(found: Sequence[Any]) -> str:
-    shown = [_name(name) for name in found[:_LINES_SHOWN]]
-    more = len(found) - len(shown)
-    return ", ".join([*shown, *([f"and {more} more"] if more else [])])
-
-
-def _number(value: Any) -> str:
-    """Return a value as people write it, or escaped where it is no number."""
-    if value is None:
-        return "-"
-    if type(value) is int:
-        return f"{value:,}"
-    return f"{value:.6g}" if type(value) is float else _name(value)
-
-
-def _size(n_bytes: int) -> str:
-    size, unit = float(n_bytes), "B"
-    for larger in ("KiB", "MiB", "GiB", "TiB"):
-        if size < 1024:
-            break
-        size, unit = size / 1024, larger
-    return f"{size:.1f} {unit}" if unit != "B" else f"{n_bytes} B"
-
-
-def _pairs(pairs: Iterable[tuple[str, str]]) -> list[str]:
-    """Return names and values in two columns, leaving out what is empty."""
-    kept = [(name, value) for name, value in pairs if value]
-    width = max((len(name) for name, _ in kept), default=0)
-    return [f"  {name:<{width}}  {value}" for name, value in kept]
-
-
-def _table(title: str, header: Cells, rows: Sequence[Cells]) -> list[str]:
-    """Return rows under a header, each column as wide as it needs; long tables are cut."""
-    if not rows:
-        return []
-    columns = [_aligned(cells) for cells in zip(header, *rows[:_LINES_SHOWN], strict=True)]
-    lines = ["  " + "  ".join(cells).rstrip() for cells in zip(*columns, strict=True)]
-    more = len(rows) - _LINES_SHOWN
-    return ["", title, *lines, *([f"  and {more:,} more (all in JSON output)"] if more > 0 else [])]
-
-
-def _aligned(cells: Cells) -> Cells:
-    """Return the cells of a column, header first, as wide as the widest; numbers to the right."""
-    width = max(map(len, cells))
-    are_numbers = all(c == "-" or c.lstrip("-")[:1].isdigit() for c in cells[1:])
-    return [c.rjust(width) if are_numbers else c.ljust(width) for c in cells]
-
-
-def _store_lines(facts: Facts) -> list[str]:
-    chunks = f"{facts['chunks']:,} of {facts['chunk_rows']:,} rows"
-    lines = _pairs(
-        [
-            ("rows", _number(facts["rows"])),
-            ("features", _number(len(facts["features"]))),
-            ("chunks", chunks),
-            ("size", f"{_size(facts['bytes'])} (features {_size(facts['feature_bytes'])})"),
-            ("identifiers", _name(facts["id_column"])),
-            ("carried along", _names(facts["carried"])),
-            ("partitioned by", _names(facts["partition_keys"])),
-            ("too many categories", _names(facts["overflowed"])),
-            ("identity", facts["identity"][:16]),
-        ]
-    )
-    numbers = [f for f in facts["features"] if f["kind"] != "category"]
-    columns = ("name", "kind", "count", "missing", "min", "median", "max")
-    lines += _table("Features", columns, [_number_cells(f) for f in numbers])
-    categories = [f for f in facts["features"] if f["kind"] == "category"]
-    header = ("name", "categories", "count", "missing", "beyond", "most frequent")
-    lines += _table("Categories", header, [_category_cells(f) for f in categories])
-    left_out = [(_name(c["column"]), printable(c["reason"])) for c in facts["left_out"]]
-    return lines + _table("Columns that are not features", ("name", "reason"), left_out)
-
-
-def _number_cells(feature: Facts) -> Cells:
-    missing = (feature.get("missing") or 0) + (feature.get("infinite") or 0)
-    return [
-        _name(feature["name"]),
-        feature["kind"],
-        _number(feature.get("count")),
-        _number(missing),
-        *_spread_cells(feature),
-    ]
-
-
-def _spread_cells(feature: Facts) -> Cells:
-    """Return minimum, median and maximum with as many digits as tell them apart."""
-    values = [feature.get(n) for n in ("min", "median", "max")]
-    if feature["kind"] in ("datetime", "date") and feature["name"] == feature["column"]:
-        return [_moment(v) for v in values]
-    for digits in (6, 9, 12, 17):
-        shown = ["-" if v is None else f"{v:.{digits}g}" for v in values]
-        if len(set(shown)) == len(set(values)):
-            break
-    return shown
-
-
-def _moment(days: float | None) -> str:
-    """Return days since 1970 as a date; far beyond the calendar they stay a number."""
-    if days is None:
-        return "-"
-    try:
-        return (_EPOCH + timedelta(days=days)).strftime("%Y-%m-%d %H:%M:%S")
-    except (OverflowError, ValueError):
-        return _number(days)
-
-
-def _category_cells(feature: Facts) -> Cells:
-    frequent = [f"{_name(f['value'])} ({f['rows']:,})" for f in feature["most_frequent"]]
-    counts = [feature[n] for n in ("categories", "count", "missing", "beyond_vocabulary")]
-    return [_name(feature["name"]), *map(_number, counts), ", ".join(frequent)]
-
-
-def _model_lines(facts: Facts) -> list[str]:
-    threshold = facts["threshold"] or {}
-    flags = f"score > {_number(threshold['score'])}" if threshold else ""
-    share = _number(threshold["contamination"]) if threshold else ""
-    lines = _pairs(
-        [
-            ("fitted on", f"{_number(facts['rows'])} rows" if facts["rows"] else ""),
-            ("features", _number(facts["features"])),
-            ("score model", _name(facts["score_model"])),
-            ("method", threshold.get("method", "")),
-            ("contamination", share),
-            ("flags", flags),
-            ("settings", _settings_text(facts["settings"]) or "all at their defaults"),
-            ("made with", _versions_text(facts["versions"], library_versions())),
-            ("size", _size(facts["bytes"])),
-            ("identity", facts["identity"][:16]),
-        ]
-    )
-    columns = [(_name(c["name"]), c["kind"]) for c in facts["columns"]]
-    lines += _table("Columns", ("name", "kind"), columns)
-    header = ("scaling", "columns", "whiten", "weight", "anchors")
-    lines += _table("Views", header, [_view_cells(v) for v in facts["views"]])
-    validation = _flat(facts["validation"] or {})
-    figures = [(n, _number(v)) for n, v in validation]
-    return lines + _table("Validation", ("figure", "value"), figures)
-
-
-def _view_cells(view: Facts) -> Cells:
-    scaling = view["scaling"]
-    return [
-        scaling if isinstance(scaling, str) else _name(", ".join(scaling)),
-        "all" if view["columns"] is None else _name(_names(view["columns"])),
-        _number(view["whiten"]),
-        _number(view["weight"]),
-        f"{view['anchor_sets']} x {view['anchors'] // view['anchor_sets']}",
-    ]
-
-
-def _settings_text(settings: Facts) -> str:
-    return ", ".join(f"{_name(n)} {_name(json.dumps(v))}" for n, v in settings.items())
-
-
-def _flat(found: Any, prefix: str = "") -> list[tuple[str, Any]]:
-    if not isinstance(found, dict):
-        return [(_name(prefix), found)]
-    inner = (_flat(v, f"{prefix}.{n}" if prefix else str(n)) for n, v in found.items())
-    return [pair for pairs in inner for pair in pairs]
-
-
-def _versions_text(then: dict[str, str], now: dict[str, str]) -> str:
-    """Return the versions something was made with, and those here where they differ."""
-    here = {n: "" if now.get(n, v) == v else f" (here {now[n]})" for n, v in then.items()}
-    return ", ".join(f"{_name(n)} {_name(v)}{here[n]}" for n, v in then.items())
-
-
-def _scores_lines(facts: Facts) -> list[str]:
-    header = ("name", "type", "shape", "rows per chunk")
-    arrays = [
-        (
-            _name(a["name"]),
-            a["dtype"],
-            " x ".join(f"{n:,}" for n in a["shape"]),
-            _number(a["chunk"]),
-        )
-        for a in facts["arrays"]
-    ]
-    return _output_lines(facts) + _table("Arrays", header, arrays)
-
-
-def _table_lines(facts: Facts) -> list[str]:
-    columns = [(_name(c["name"]), _name(c["type"])) for c in facts["columns"]]
-    counts = [(noun, _number(facts[noun])) for noun in ("files", "partitions")]
-    return _output_lines(facts, counts) + _table("Columns", ("name", "type"), columns)
-
-
-def _output_lines(facts: Facts, more: Iterable[tuple[str, str]] = ()) -> list[str]:
-    return _pairs(
-        [
-            ("rows", _number(facts["rows"])),
-            ("flagged", _number(facts["flagged"])),
-            ("without a score", _number(facts["missing"])),
-            ("method", _number(facts["method"])),
-            ("threshold", _number(facts["threshold"])),
-            ("model", _number(facts["model"])[:16]),
-            ("store", _number(facts["store"])[:16]),
-            ("generation", _name(facts["generation"])),
-            ("size", _size(facts["bytes"])),
-            *more,
-        ]
-    )
-
-
-def _run_lines(facts: Facts) -> list[str]:
-    published = facts["published"]
-    lines = _pairs(
-        [
-            ("command", _number(facts["command"])),
-            ("published", f"yes ({_name(published)[:16]})" if published else "not yet"),
-            ("stages kept", "yes" if facts["keeps_stages"] else "no"),
-            ("fingerprint", facts["fingerprint"][:16]),
-            ("settings", _settings_text(facts["settings"]) or "all at their defaults"),
-            ("made with", _versions_text(facts["versions"], worker_versions())),
-            *((f"input {_name(n)}", _name(v)) for n, v in facts["inputs"].items()),
-        ]
-    )
-    records = [(_name(n), _number(v)) for n, v in facts["records"].items()]
-    return lines + _table("Committed", ("stage", "tasks"), records)
-
-
-_LINES_OF: dict[Kind, Callable[[Facts], list[str]]] = {
-    "store": _store_lines,
-    "model": _model_lines,
-    "scores": _scores_lines,
-    "score table": _table_lines,
-    "run": _run_lines,
 }

@@ -6,7 +6,7 @@ rarer than any that was.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,8 @@ LARGEST_OTHER_SHARE = 0.01
 """Rows beyond the vocabulary from which on a column says nothing about rarity."""
 
 _UNSEEN_COUNT = 0.5
+_SMALLEST_LEVEL = 0.5
+"""Levels below this count as common: scaled to unit variance, a tiny one would look large."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,7 @@ def category_levels(column: Column, n_rows: int) -> CategoryLevels:
         return CategoryLevels(dict.fromkeys(column.vocabulary, 0.0), 0.0, 0.0, 0.0)
     rarity = -np.log(np.maximum(counts, _UNSEEN_COUNT) / n_rows)
     usual = _weighted_median(rarity, counts) + np.log(COMMON_FACTOR)
-    levels = np.maximum(rarity - usual, 0.0)
+    levels = np.where(rarity - usual < _SMALLEST_LEVEL, 0.0, rarity - usual)
     unseen = max(-np.log(_UNSEEN_COUNT / n_rows) - usual, 0.0)
     by_value = dict(zip(column.vocabulary, levels[:-2].tolist(), strict=True))
     return CategoryLevels(by_value, float(levels[-2]), float(levels[-1]), float(unseen))
@@ -84,6 +86,28 @@ class Decoder:
         for position, table in self._tables:
             rows[:, position] = table[stored[:, position].astype(np.int64) - OTHER_CODE]
         return rows
+
+
+def category_counts(schema: Schema, stored: Stored) -> NDArray[np.int64]:
+    """Return how many rows have each code of each categorical feature, one after the other."""
+    counts = [np.zeros(0, dtype=np.int64)]
+    for position, column in schema.category_features():
+        codes = stored[:, position].astype(np.int64) - OTHER_CODE
+        counts.append(np.bincount(codes, minlength=len(column.vocabulary) - OTHER_CODE))
+    return np.concatenate(counts).astype(np.int64)
+
+
+def recounted(schema: Schema, counts: NDArray[np.int64], n_rows: int) -> Schema:
+    """Return what a model keeps of a schema: its columns, with the rows it learnt from counted."""
+    columns, start = [], 0
+    for column in schema.columns:
+        if column.kind == "category":
+            stop = start + len(column.vocabulary) - OTHER_CODE
+            other, missing, *known = counts[start:stop].tolist()
+            column = replace(column, counts=tuple(known), n_missing=missing, n_other=other)
+            start = stop
+        columns.append(column)
+    return replace(schema.without_rows(), columns=tuple(columns), n_rows=n_rows)
 
 
 def rare_levels(schema: Schema) -> dict[int, Floats]:

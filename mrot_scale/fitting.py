@@ -78,6 +78,7 @@ class Setup:
     def count_steps(self, stage: str, n_steps: int) -> Callable[[], None]:
         """Return a function to call after each of the stage's steps."""
         steps = itertools.count(1)
+        self.report(stage, 0, n_steps)
         return lambda: self.report(stage, next(steps), n_steps)
 
 

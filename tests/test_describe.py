@@ -11,11 +11,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from mrot_scale.describe import Description, describe, description_text, printable
+from mrot_scale.describe import Description, describe
+from mrot_scale.description_text import description_text
 from mrot_scale.errors import DamagedDataError, DataError, LeftOutWarning, MissingInputError
 from mrot_scale.jobs.fit_job import fit
 from mrot_scale.jobs.ingest_job import ingest
 from mrot_scale.jobs.score_job import score
+from mrot_scale.terminal_text import printable
 
 N_ROWS = 600
 CONFIG: dict[str, Any] = {
@@ -136,7 +138,7 @@ def test_scores_tell_what_made_them(made: Path) -> None:
     assert arrays == {
         "score": ("float32", [N_ROWS]),
         "flag": ("bool", [N_ROWS]),
-        "top_columns": ("int16", [N_ROWS, 2]),
+        "top_columns": ("int32", [N_ROWS, 2]),
     }
 
 

@@ -11,9 +11,20 @@ from typing import Any
 
 import pytest
 
-from mrot_scale import doctor
+from mrot_scale import (
+    doctor,
+    doctor_checks,
+    doctor_disks,
+    doctor_libraries,
+    doctor_machine,
+    doctor_storage,
+    doctor_workers,
+)
 from mrot_scale.config import ClusterConfig
-from mrot_scale.doctor import Check, checks, cpu_quota, doctor_text, file_system, memory_limit
+from mrot_scale.doctor import checks, doctor_text
+from mrot_scale.doctor_checks import Check
+from mrot_scale.doctor_disks import file_system
+from mrot_scale.doctor_machine import cpu_quota, memory_limit
 from mrot_scale.running.worker_checks import DECIDING_LIBRARIES
 from mrot_scale.storing.location import Location
 
@@ -41,8 +52,8 @@ def test_a_sound_machine_passes(tmp_path: Path) -> None:
 
 
 def test_a_local_worker_is_started_and_asked(tmp_path: Path) -> None:
-    look = doctor._workers_look(None, [str(tmp_path)])
-    found = doctor._looked("workers", look, 120)
+    look = doctor_workers.workers_look(None, [str(tmp_path)])
+    found = doctor_checks.looked("workers", look, 120)
     assert [c.status for c in found] == ["ok"], found
     assert "1 answered" in found[0].found
     assert "reached the storage" in found[0].found
@@ -50,9 +61,11 @@ def test_a_local_worker_is_started_and_asked(tmp_path: Path) -> None:
 
 
 def test_a_scheduler_that_is_not_there_is_told_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor, "_WORKER_TIMEOUT_S", 1.0)
+    monkeypatch.setattr(doctor_workers, "_WORKER_TIMEOUT_S", 1.0)
     start = time.monotonic()
-    (found,) = doctor._looked("workers", doctor._workers_look("tcp://127.0.0.1:1", []), 60)
+    (found,) = doctor_checks.looked(
+        "workers", doctor_workers.workers_look("tcp://127.0.0.1:1", []), 60
+    )
     assert found.status == "fail"
     assert "No scheduler answers" in found.found
     assert time.monotonic() - start < 30
@@ -62,7 +75,7 @@ def test_a_scheduler_that_is_not_there_is_told_in_time(monkeypatch: pytest.Monke
     ("address", "reason"), [("bogus", "must look like"), ("tcp://10.0.0.1:8786", "unencrypted")]
 )
 def test_an_address_that_is_refused_is_told(address: str, reason: str) -> None:
-    (found,) = doctor._looked("workers", doctor._workers_look(address, []), 60)
+    (found,) = doctor_checks.looked("workers", doctor_workers.workers_look(address, []), 60)
     assert found.status == "fail"
     assert reason in found.found
 
@@ -81,18 +94,18 @@ def test_what_hangs_and_what_fails_are_findings() -> None:
 
         yield Check("never", "ok", "")
 
-    first, late = doctor._looked("slow", hangs, 0.1)
+    first, late = doctor_checks.looked("slow", hangs, 0.1)
     assert (first.found, late.status, late.name) == ("seen", "fail", "slow")
     assert "no answer within 0.1 s" in late.found
-    _, broken = doctor._looked("broken", fails, 5)
+    _, broken = doctor_checks.looked("broken", fails, 5)
     assert (broken.status, broken.found) == ("fail", "ZeroDivisionError: by zero")
-    (missing,) = doctor._looked("lacks", lacks, 5)
+    (missing,) = doctor_checks.looked("lacks", lacks, 5)
     assert missing.status == "fail"
     assert "no_such_library_anywhere" in missing.found
 
 
 def test_one_broken_storage_stops_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor, "_native_libraries", lambda: iter(()))
+    monkeypatch.setattr(doctor, "native_libraries", lambda: iter(()))
     (tmp_path / "file").write_text("x")
     bad = "nosuchprotocol://bucket/x"
     found = by_name(checks([bad, str(tmp_path / "file"), "memory://doctor/x"], INLINE))
@@ -104,7 +117,7 @@ def test_one_broken_storage_stops_nothing(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_a_folder_yet_to_be_made_is_not_made(tmp_path: Path) -> None:
-    found = looked(doctor._storage_look(str(tmp_path / "a" / "b")))
+    found = looked(doctor_storage.storage_look(str(tmp_path / "a" / "b")))
     assert found[f"storage {tmp_path / 'a' / 'b'}"].status == "ok"
     assert list(tmp_path.iterdir()) == []
 
@@ -116,7 +129,7 @@ def test_a_folder_that_cannot_be_written_fails(
         raise PermissionError("read only")
 
     monkeypatch.setattr(Location, "write", refuse)
-    found = doctor._looked("storage", doctor._storage_look(str(tmp_path)), 5)
+    found = doctor_checks.looked("storage", doctor_storage.storage_look(str(tmp_path)), 5)
     assert found == [Check("storage", "fail", "PermissionError: read only")]
 
 
@@ -128,7 +141,7 @@ def test_storage_that_lets_two_create_fails(
         return True
 
     monkeypatch.setattr(Location, "write_new", overwrite)
-    found = doctor._create_check(Location(tmp_path), "storage")
+    found = doctor_storage._create_check(Location(tmp_path), "storage")
     assert (found.status, found.found) == ("fail", "a second writer overwrites the first")
     assert "If-None-Match" in found.advice
 
@@ -140,7 +153,7 @@ def test_storage_without_conditional_writes_fails(
         raise NotImplementedError("mode create")
 
     monkeypatch.setattr(Location, "write_new", refuse)
-    found = doctor._create_check(Location(tmp_path), "storage")
+    found = doctor_storage._create_check(Location(tmp_path), "storage")
     assert found.status == "fail"
     assert "NotImplementedError" in found.found
 
@@ -148,7 +161,7 @@ def test_storage_without_conditional_writes_fails(
 def test_forgetful_storage_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Location, "read", lambda self: b"first")
     monkeypatch.setattr(Location, "remove", lambda self: None)
-    found = doctor._objects_check(Location(tmp_path), "storage", "")
+    found = doctor_storage._objects_check(Location(tmp_path), "storage", "")
     assert found.status == "fail"
     assert "something else" in found.found
     assert "keeps what was removed" in found.found
@@ -159,7 +172,7 @@ def test_disks_without_symbolic_links_fail(tmp_path: Path, monkeypatch: pytest.M
         raise OSError(1, "Operation not permitted")
 
     monkeypatch.setattr(Path, "symlink_to", refuse)
-    found = doctor._links_check(tmp_path, "storage")
+    found = doctor_disks.links_check(tmp_path, "storage")
     assert (found.status, "Operation not permitted" in found.found) == ("fail", True)
 
 
@@ -168,8 +181,8 @@ def test_locks_nobody_sees_fail(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: str
 ) -> None:
     done = subprocess.CompletedProcess([], 0, stdout=answer, stderr="")
-    monkeypatch.setattr(doctor, "_child", lambda *_: done)
-    found = doctor._locks_check(tmp_path, "storage")
+    monkeypatch.setattr(doctor_disks, "child", lambda *_: done)
+    found = doctor_disks.locks_check(tmp_path, "storage")
     assert (found.status, "not seen" in found.found) == ("fail", True)
 
 
@@ -180,7 +193,7 @@ def test_locks_that_cannot_be_taken_fail(tmp_path: Path, monkeypatch: pytest.Mon
         raise OSError(37, "No locks available")
 
     monkeypatch.setattr(fcntl, "flock", refuse)
-    found = doctor._locks_check(tmp_path, "storage")
+    found = doctor_disks.locks_check(tmp_path, "storage")
     assert (found.status, found.found) == ("fail", "flock fails: No locks available")
 
 
@@ -219,9 +232,9 @@ def test_file_systems_are_found_by_mount(tmp_path: Path, path: str, kind: str) -
 def test_file_systems_are_judged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str | None, free: int, status: str
 ) -> None:
-    monkeypatch.setattr(doctor, "file_system", lambda _: kind)
+    monkeypatch.setattr(doctor_disks, "file_system", lambda _: kind)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: _Usage(free))
-    found = doctor._file_system_check(tmp_path, "storage")
+    found = doctor_disks.file_system_check(tmp_path, "storage")
     assert (found.status, bool(found.advice)) == (status, status != "ok")
 
 
@@ -269,10 +282,13 @@ def test_no_groups_no_limits(tmp_path: Path) -> None:
 
 
 def test_little_memory_and_few_cores_are_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor, "memory_limit", lambda: 2**30)
-    monkeypatch.setattr(doctor, "cpu_quota", lambda: 0.5)
+    monkeypatch.setattr(doctor_machine, "memory_limit", lambda: 2**30)
+    monkeypatch.setattr(doctor_machine, "cpu_quota", lambda: 0.5)
     monkeypatch.setenv("OMP_NUM_THREADS", "7")
-    memory, threads = looked(doctor._memory)["memory"], looked(doctor._threads)["threads"]
+    memory, threads = (
+        looked(doctor_machine.memory)["memory"],
+        looked(doctor_machine.threads)["threads"],
+    )
     assert (memory.status, "1.0 GiB" in memory.found) == ("warn", True)
     assert threads.status == "warn"
     assert "OMP_NUM_THREADS=7" in threads.found
@@ -280,8 +296,8 @@ def test_little_memory_and_few_cores_are_warned_of(monkeypatch: pytest.MonkeyPat
 
 
 def test_temporary_files_in_memory_are_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor, "file_system", lambda _: "tmpfs")
-    found = looked(doctor._temporary_files)["temporary files"]
+    monkeypatch.setattr(doctor_disks, "file_system", lambda _: "tmpfs")
+    found = looked(doctor_disks.temporary_files)["temporary files"]
     assert (found.status, "TMPDIR" in found.advice) == ("warn", True)
 
 
@@ -298,14 +314,14 @@ def test_temporary_files_in_memory_are_warned_of(monkeypatch: pytest.MonkeyPatch
     ],
 )
 def test_versions_are_held_against_floors(found: str, floor: str, status: str) -> None:
-    assert doctor._version_check("numpy", found, floor).status == status
+    assert doctor_libraries._version_check("numpy", found, floor).status == status
 
 
 def test_floors_come_from_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert doctor._floors()["scikit-learn"]
+    assert doctor_libraries._floors()["scikit-learn"]
     wanted = ["A_b.C >=1.2", "dask[array]>=2025.1; extra == 'x'", "plain", "old (>=3)"]
-    monkeypatch.setattr(doctor, "requires", lambda _: wanted)
-    assert doctor._floors() == {"a-b-c": "1.2", "dask": "2025.1", "old": "3"}
+    monkeypatch.setattr(doctor_libraries, "requires", lambda _: wanted)
+    assert doctor_libraries._floors() == {"a-b-c": "1.2", "dask": "2025.1", "old": "3"}
 
 
 def test_missing_libraries_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -313,13 +329,13 @@ def test_missing_libraries_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
         raise importlib.metadata.PackageNotFoundError(name)
 
     for name in ("version", "requires", "metadata"):
-        monkeypatch.setattr(doctor, name, unknown)
-    monkeypatch.setattr(doctor, "find_spec", lambda name: name == "faiss" or None)
-    found = looked(doctor._libraries)
+        monkeypatch.setattr(doctor_libraries, name, unknown)
+    monkeypatch.setattr(doctor_libraries, "find_spec", lambda name: name == "faiss" or None)
+    found = looked(doctor_libraries.libraries)
     assert found["faiss-cpu"] == Check("faiss-cpu", "ok", "installed, version unknown")
     assert (found["numpy"].status, found["numpy"].advice) == ("fail", "pip install numpy")
     assert found["s3fs"].status == "ok"
-    assert looked(doctor._python)["python"].status == "warn"
+    assert looked(doctor_libraries.python)["python"].status == "warn"
 
 
 @pytest.mark.parametrize(
@@ -335,16 +351,16 @@ def test_native_libraries_that_do_not_load(
     monkeypatch: pytest.MonkeyPatch, code: int, stdout: str, stderr: str, status: str
 ) -> None:
     done = subprocess.CompletedProcess([], code, stdout=stdout, stderr=stderr)
-    monkeypatch.setattr(doctor, "_child", lambda *_: done)
-    first = next(doctor._native_libraries())
+    monkeypatch.setattr(doctor_libraries, "child", lambda *_: done)
+    first = next(doctor_libraries.native_libraries())
     assert first.status == status
     assert ("libgomp1" in first.advice) == ("libgomp.so" in stdout)
 
 
 def test_mixed_runtimes_are_warned_of() -> None:
-    assert doctor._pools_check(["libgomp", "libgomp", "libopenblas"]).status == "ok"
-    assert "2 x libgomp" in doctor._pools_check(["libgomp", "libgomp"]).found
-    assert doctor._pools_check(["libgomp", "libiomp"]).status == "warn"
+    assert doctor_libraries._pools_check(["libgomp", "libgomp", "libopenblas"]).status == "ok"
+    assert "2 x libgomp" in doctor_libraries._pools_check(["libgomp", "libgomp"]).found
+    assert doctor_libraries._pools_check(["libgomp", "libiomp"]).status == "warn"
 
 
 def test_text_is_aligned_and_safe() -> None:

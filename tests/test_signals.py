@@ -2,7 +2,6 @@
 
 import signal
 import time
-from pathlib import Path
 
 import pytest
 
@@ -50,6 +49,7 @@ def end(process: Process, number: signal.Signals, *, group: bool) -> None:
     wait_until(lambda: not session(process.pid), "nothing is left running", 10)
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_a_run_that_the_same_command_finishes(work: Location) -> None:
     """A terminal sends the signal to all processes of the group, workers included."""
     command = fitting(work, "interrupted")
@@ -84,11 +84,8 @@ def test_a_signal_at_any_moment_ends_everything(
     assert not (work / name).exists()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("number", ENDINGS, ids=["SIGINT", "SIGTERM"])
-def test_a_run_without_workers_ends_the_same_way(
-    number: signal.Signals, work: Location, tmp_path: Path
-) -> None:
+def test_a_run_without_workers_ends_the_same_way(number: signal.Signals, work: Location) -> None:
     command = fitting(work, f"inline-{number.name}", "--cluster", "inline")
     with started([*command, "--set", "repeats=64"]) as process:
         journal = work / f"inline-{number.name}.run"

@@ -57,7 +57,7 @@ def ingest(
         "id": id,
         "include": column_list(include),
         "exclude": column_list(exclude) or (),
-        "keep": column_list(keep) or (),
+        "keep": column_list(keep),
         "like": like,
         "config": load_config(config, overrides=overrides),
     }

@@ -83,6 +83,8 @@ def set_overrides(pairs: list[str] | None) -> dict[str, Any]:
         place = found
         for block in blocks:
             place = place.setdefault(block, {})
+            if not isinstance(place, dict):
+                raise ConfigError(f"--set {block} is given both a value and settings below it.")
         try:
             place[last] = yaml.safe_load(text)
         except yaml.YAMLError:

@@ -9,7 +9,7 @@ import typer
 from mrot_scale.commands.options import Output
 
 if TYPE_CHECKING:
-    from mrot_scale.jobs.planning import Plan
+    from mrot_scale.jobs.plan_text import Plan
 
 
 def print_json(value: Any) -> None:
@@ -19,7 +19,7 @@ def print_json(value: Any) -> None:
 
 def print_plan(plan: "Plan", output: Output) -> None:
     """Print what a job would do; refuse after that what would not fit."""
-    from mrot_scale.jobs.planning import plan_text
+    from mrot_scale.jobs.plan_text import plan_text
 
     if output == "json":
         print_json(plan.to_json())

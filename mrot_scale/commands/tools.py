@@ -19,7 +19,8 @@ def inspect(
     output: OutputForm = "text",
 ) -> None:
     """Show what a store, model, output or run folder is."""
-    from mrot_scale.describe import describe, description_text
+    from mrot_scale.describe import describe
+    from mrot_scale.description_text import description_text
 
     found = describe(path)
     if output == "json":

@@ -55,6 +55,6 @@ def check_exclusion(store: FeatureStore, condition: str | None) -> None:
     parsed = parse_condition(condition)
     known = [*store.schema.carried, store.schema.id_column]
     known += [c.name for c in store.schema.columns]
-    parsed.check_columns(known)
+    parsed.check_columns(list(dict.fromkeys(known)))
     first = store.read_chunk(0)
     parsed.mask(store.columns(0, first, sorted(parsed.columns)).slice(0, 0))

@@ -7,7 +7,10 @@ from mrot_scale.config import Config
 from mrot_scale.jobs.door import check_absent, check_fit_input
 from mrot_scale.jobs.ingest_job import schema_like
 from mrot_scale.jobs.opening import AnyConfig, settled
-from mrot_scale.jobs.planning import Plan, plan_fit_job, plan_ingest, plan_score
+from mrot_scale.jobs.plan_ingest import plan_ingest
+from mrot_scale.jobs.plan_score import plan_score
+from mrot_scale.jobs.plan_text import Plan
+from mrot_scale.jobs.planning import plan_fit_job
 from mrot_scale.jobs.score_job import check_score_input, score_options
 from mrot_scale.model.persist import load_model
 from mrot_scale.reading.sources import open_source
@@ -23,7 +26,7 @@ def ingest_plan(
     id: str | None = None,
     include: Sequence[str] | None = None,
     exclude: Sequence[str] = (),
-    keep: Sequence[str] = (),
+    keep: Sequence[str] | None = None,
     like: str | None = None,
     config: AnyConfig = None,
 ) -> Plan:

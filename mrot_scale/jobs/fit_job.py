@@ -6,6 +6,7 @@ The stages in order, each a list of tasks over views, parts, repeats and blocks;
 
 import json
 import time
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,10 +14,11 @@ from typing import Any
 from mrot_scale.conditions import parse_condition
 from mrot_scale.config import Config
 from mrot_scale.encoding import rare_levels
+from mrot_scale.errors import LeftOutWarning
 from mrot_scale.fitting import plan_fit
 from mrot_scale.jobs.door import check_condition, check_fit_input
 from mrot_scale.jobs.ingest_job import ingest
-from mrot_scale.jobs.labelled import EFFORT_BLOCK_BATCHES, ROUTE_BLOCK_ROWS, LabelPlan
+from mrot_scale.jobs.labelled import EFFORT_BLOCK_BATCHES, ROUTE_BLOCK_ROWS, label_plan
 from mrot_scale.jobs.opening import (
     AnyConfig,
     Input,
@@ -97,10 +99,11 @@ def fit(
         with opened_runner(run, settings, progress, opened.location) as runner:
             folder = FitStages(runner, opened, settings, exclude_where).run()
         publish_once(folder, target, run)
-        if not settings.run.keep_stages:
-            run.remove_stages()
+    finished = RunFolder.read(place)
+    if not settings.run.keep_stages:
+        finished.remove_stages()
     source.discard()
-    return _fitted(target, RunFolder.read(place), time.perf_counter() - start, was_done)
+    return _fitted(target, finished, time.perf_counter() - start, was_done)
 
 
 def _ingest_source(
@@ -113,6 +116,13 @@ def _ingest_source(
     """Ingest a table source; columns of the condition are carried along, not learnt from."""
     named = sorted(parse_condition(exclude_where).columns) if exclude_where else []
     carried = [name for name in named if name != source.id]
+    for name in carried:
+        warnings.warn(
+            f"Column {name!r} stands in the condition and is not learnt from. To use it, ingest "
+            "the table first.",
+            LeftOutWarning,
+            stacklevel=3,
+        )
     ingest(
         source.given,
         source.store.address,
@@ -190,14 +200,13 @@ class FitStages:
                 for chunk in self._store.chunks
             ],
         )
-        pieces = records_json(drawn)
-        n_parts = label_plan(self._store, self._config).n_parts
+        n_parts = label_plan(self._store, self._config, coverage).n_parts
         parts: list[Record] = []
         for part in range(n_parts):
             task = self._task(
                 "gather_rows",
                 task_key("gather", part),
-                pieces=pieces,
+                pieces=[_piece(record, part) for record in drawn],
                 part=part,
                 store=address,
                 first=parts[0].to_json() if parts else None,
@@ -341,7 +350,6 @@ class FitStages:
             "imagine_categories",
             task_key("imagine", 0),
             part=first,
-            store=self._store.location.address,
             views=views,
             learnt=learnt,
             anchors=anchors,
@@ -396,7 +404,6 @@ class FitStages:
             anchors=anchors,
             folds=folds,
             trained=trained,
-            store=self._store.location.address,
             settings=_threshold_settings(self._config),
         )
         return self._runner.one(task)
@@ -415,10 +422,11 @@ class FitStages:
         return self._runner.one(task)
 
 
-def label_plan(store: FeatureStore, config: Config) -> LabelPlan:
-    """Return which rows of a store will be labelled."""
-    n_features = len(store.schema.features)
-    return LabelPlan(store.n_rows, config.label_rows, config.coverage, n_features, config.seed)
+def _piece(record: Record, part: int) -> Any:
+    """Return what gathering one part needs to know of a chunk: not the other parts."""
+    wanted = (f"part{part}", "held", "counts") if part == 0 else (f"part{part}",)
+    kept = {name: record.objects[name] for name in wanted}
+    return Record(record.key, kept, record.facts).to_json()
 
 
 def _model_folder(assembled: Record, validated: Record) -> Folder:

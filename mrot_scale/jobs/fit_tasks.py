@@ -3,6 +3,7 @@
 The same pure functions fit rows in memory (`mrot_scale.fitting`), so both give the same model.
 """
 
+import json
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache, partial
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 
 from mrot_scale.conditions import parse_condition
 from mrot_scale.config import MethodConfig
-from mrot_scale.encoding import Decoder, rare_levels
+from mrot_scale.encoding import Decoder, category_counts, rare_levels, recounted
 from mrot_scale.errors import DataError
 from mrot_scale.fitting import (
     Points,
@@ -31,7 +32,7 @@ from mrot_scale.fitting import (
     zone_radii,
 )
 from mrot_scale.jobs.imagined import effort_shares, imagined_rows
-from mrot_scale.jobs.labelled import EFFORT_BLOCK_BATCHES, ROUTE_BLOCK_ROWS, LabelPlan
+from mrot_scale.jobs.labelled import EFFORT_BLOCK_BATCHES, ROUTE_BLOCK_ROWS, label_plan
 from mrot_scale.jobs.packing import (
     anchors_from,
     calibration_from,
@@ -55,6 +56,8 @@ from mrot_scale.running.commit import Record
 from mrot_scale.running.tasks import Work
 from mrot_scale.scoring import FittedView, problem_of
 from mrot_scale.storing.location import Location
+from mrot_scale.storing.manifest import MANIFEST, Entry
+from mrot_scale.storing.schema import Schema
 from mrot_scale.storing.store import FeatureStore
 
 Floats = NDArray[np.float64]
@@ -64,9 +67,13 @@ STANDING_ARRAYS = ("mean_logs", "target_rarity", "seen_rarity", "unseen_rarity")
 _NO_ID = -1
 
 
-@lru_cache(2)
 def open_store(address: str) -> FeatureStore:
-    """Return the store at an address, opened once per worker."""
+    """Return the store at an address, opened once per worker unless it was replaced."""
+    return _open_store(address, Entry.of((Location(address) / MANIFEST).read()).sha256)
+
+
+@lru_cache(2)
+def _open_store(address: str, identity: str) -> FeatureStore:
     return FeatureStore.open(Location(address))
 
 
@@ -89,12 +96,8 @@ def draw_rows(
         work.attempt.put_array(f"part{part}", stored[rows[kept[rows]]])
     held = plan.held_out(start, stop) - start
     work.attempt.put_array("held", stored[held[kept[held]]])
-    return work.attempt.record()
-
-
-def label_plan(store: FeatureStore, config: MethodConfig, coverage: Any) -> LabelPlan:
-    n_features = len(store.schema.features)
-    return LabelPlan(store.n_rows, config.label_rows, coverage, n_features, config.seed)
+    work.attempt.put_array("counts", category_counts(opened.schema, stored[kept]))
+    return work.attempt.record(rows=int(kept.sum()))
 
 
 def excluded_rows(
@@ -111,22 +114,32 @@ def gather_rows(
     work: Work, *, pieces: list[Json], part: int, store: str, method: str, first: Json | None
 ) -> Record:
     """Put the rows of one part together, in order, as the method sees them."""
-    schema, config = open_store(store).schema, _method(method)
-    decoder = Decoder(schema, schema)
+    config, stored_as = _method(method), open_store(store).schema
+    if first is None:
+        counts = sum(work.array(p, "counts") for p in pieces)
+        schema = recounted(stored_as, counts, sum(p["facts"]["rows"] for p in pieces))
+    else:
+        schema = Schema.from_bytes(work.text(first, "schema").encode(), "schema")
+    decoder = Decoder(schema, stored_as)
     rows = np.concatenate([decoder.rows(work.array(p, f"part{part}")) for p in pieces])
-    held = np.concatenate([decoder.rows(work.array(p, "held")) for p in pieces])
     if len(rows) < 2:
         raise DataError(f"Only {len(rows)} row(s) are left to fit; give more.")
     if first is None:
         usable, fill, _ = usable_sample(rows, config.non_finite)
+        held = np.concatenate([decoder.rows(work.array(p, "held")) for p in pieces])
         work.attempt.put_array("fill", fill)
+        work.attempt.put_array("held", _usable(held, fill, config))
+        work.attempt.put("schema", json.dumps(schema.to_json()).encode())
     else:
         fill = work.array(first, "fill")
         usable = _usable(rows, fill, config)
     work.attempt.put_array("rows", usable)
-    if part == 0:
-        work.attempt.put_array("held", _usable(held, fill, config))
     return work.attempt.record(rows=len(usable))
+
+
+def _schema(work: Work, part: Json) -> Schema:
+    """Return the columns as the model is to know them."""
+    return Schema.from_bytes(work.text(part, "schema").encode(), "schema")
 
 
 def _usable(rows: Floats, fill: Floats, config: MethodConfig) -> Floats:
@@ -280,16 +293,14 @@ def imagine_categories(
     *,
     part: Json,
     method: str,
-    store: str,
     views: list[Json],
     learnt: list[Json],
     anchors: list[Json],
 ) -> Record:
     """Make rows with rare and unseen categories, and send them to the anchors for a target."""
     config = _method(method)
-    rows = imagined_rows(
-        work.array(part, "rows"), rare_levels(open_store(store).schema), config.seed
-    )
+    levels = rare_levels(_schema(work, part))
+    rows = imagined_rows(work.array(part, "rows"), levels, config.seed)
     standings = [_standing(work, config, i, *v) for i, v in _together(views, learnt, anchors)]
     work.attempt.put_array("rows", rows)
     work.attempt.put_array("shares", effort_shares(rows, standings, problem_of(config)))
@@ -381,11 +392,10 @@ def assemble_model(
     folds: list[Json],
     trained: Json,
     method: str,
-    store: str,
     settings: dict[str, Any],
 ) -> Record:
     """Put the model's parts together as the files of its directory."""
-    config, schema = _method(method), open_store(store).schema.without_rows()
+    config, schema = _method(method), _schema(work, part)
     rows = work.array(part, "rows")
     files = ModelFiles.of(dict(_contents(work, trained)))
     score_model = score_model_from(files, trained["facts"]["kind"], config, rows.shape[1])

@@ -69,7 +69,7 @@ def ingest(
     id: str | None = None,
     include: Sequence[str] | None = None,
     exclude: Sequence[str] = (),
-    keep: Sequence[str] = (),
+    keep: Sequence[str] | None = None,
     like: str | Path | None = None,
     config: AnyConfig = None,
     new_run: bool = False,
@@ -88,7 +88,8 @@ def ingest(
     include, exclude
         Columns to use, or not to use, as features.
     keep
-        Columns to carry along as they are, for `score(..., keep=...)`.
+        Columns to carry along as they are, for `score(..., keep=...)`; by default times and
+        columns that are no features.
     like
         Model or store whose columns, origins and categories to follow.
     """
@@ -137,7 +138,7 @@ def _fingerprint(
 
 def _warn_left_out(choice: ColumnChoice, stream: TableStream) -> None:
     for name, why in choice.left_out:
-        if name not in choice.carried and why not in ASKED_FOR:
+        if why not in ASKED_FOR:
             warnings.warn(f"Column {name!r} is left out: {why}.", LeftOutWarning, stacklevel=3)
     for note in stream.notes:
         warnings.warn(note, LeftOutWarning, stacklevel=3)

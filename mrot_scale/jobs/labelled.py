@@ -10,8 +10,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from mrot_scale.config import MethodConfig
 from mrot_scale.fitting import sample_rows
 from mrot_scale.seeds import generator
+from mrot_scale.storing.store import FeatureStore
 
 Ids = NDArray[np.int64]
 
@@ -75,3 +77,11 @@ class LabelPlan:
         drawn = sample_rows(self.n_rows, HELD_OUT_ROWS, self.seed + 1)
         drawn = drawn[(drawn >= start) & (drawn < stop)]
         return np.setdiff1d(drawn, self.rows_of_part(0, start, stop))
+
+
+def label_plan(
+    store: FeatureStore, config: MethodConfig, coverage: Literal["sample", "all"]
+) -> LabelPlan:
+    """Return which rows of a store are labelled."""
+    n_features = len(store.schema.features)
+    return LabelPlan(store.n_rows, config.label_rows, coverage, n_features, config.seed)

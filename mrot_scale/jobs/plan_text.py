@@ -5,11 +5,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from mrot_scale.errors import BudgetError, OutputError
+from mrot_scale.terminal_text import size_text
 
-SMALL_BYTES = 2**24
-"""What is too small to be counted one by one: records, knots, garbage not yet collected."""
-
-_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 _HEADER = ("stage", "tasks", "read", "written", "memory/task", "work")
 
 
@@ -110,42 +107,6 @@ class Plan:
         return found | totals | {"seconds": self.seconds}
 
 
-@dataclass(frozen=True)
-class Need:
-    """Memory as a sum that can be shown."""
-
-    n_bytes: int
-    text: str
-
-    def __add__(self, other: "Need") -> "Need":
-        return Need(self.n_bytes + other.n_bytes, f"{self.text} + {other.text}")
-
-
-def table(what: str, n_rows: int, n_columns: int, copies: int, *, size: int = 8) -> Need:
-    """Return the memory of some copies of rows x columns."""
-    text = f"{what} {n_rows:,} x {n_columns:,} columns x {size} B x {copies} copies"
-    return Need(n_rows * n_columns * size * copies, text)
-
-
-def matrices(n_rows: int, n_others: int, copies: int) -> Need:
-    """Return the memory of some matrices between rows and rows."""
-    text = f"{copies} matrices of {n_rows:,} x {n_others:,} x 8 B"
-    return Need(8 * n_rows * n_others * copies, text)
-
-
-def amount(what: str, n_bytes: int) -> Need:
-    """Return memory that needs no explanation."""
-    return Need(n_bytes, f"{what} {size_text(n_bytes)}")
-
-
-def stage_of(
-    name: str, n_tasks: int, moved: tuple[int, int], need: Need, setting: str
-) -> StagePlan:
-    """Return a stage; `moved` are the bytes read and written."""
-    whole = need + amount("small things", SMALL_BYTES)
-    return StagePlan(name, n_tasks, *moved, whole.n_bytes, whole.text, setting)
-
-
 def plan_text(plan: Plan) -> str:
     """Return the plan for people: a line per stage, then what it comes to."""
     rows = [_HEADER, *(_cells(stage) for stage in plan.stages), _total_cells(plan)]
@@ -153,14 +114,6 @@ def plan_text(plan: Plan) -> str:
     lines = [f"{plan.command}: {plan.n_tasks:,} task(s) on {_workers_text(plan)}", ""]
     lines += ["  ".join(_aligned(row, widths)).rstrip() for row in rows]
     return "\n".join([*lines, "", *_summary(plan)])
-
-
-def size_text(n_bytes: int) -> str:
-    """Return a size with the unit people would use, such as 1.6 GiB."""
-    size, unit = float(n_bytes), 0
-    while size >= 1_024 and unit < len(_UNITS) - 1:
-        size, unit = size / 1_024, unit + 1
-    return f"{size:.0f} B" if unit == 0 else f"{size:.1f} {_UNITS[unit]}"
 
 
 def duration_text(seconds: float | None) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 from mrot_scale.config import Config, Method
 from mrot_scale.encoding import check_fits
-from mrot_scale.errors import ConfigError
+from mrot_scale.errors import ConfigError, OutputError
 from mrot_scale.jobs.door import check_missing
 from mrot_scale.jobs.ingest_job import ingest
 from mrot_scale.jobs.opening import (
@@ -100,9 +100,13 @@ def score(
     if source.is_object:
         _ingest_source(source, place, keep, settings, new_run, progress)
     terms = _fingerprint(place, source, options, table)
+    generation = generation_name(terms)
     was_done = is_finished(target, folder, terms)
+    if was_done and table is not None and not table.exists():
+        raise OutputError(
+            f"{table} was removed, {target} was not. Remove {target} as well to score again."
+        )
     if not was_done:
-        generation = generation_name(terms)
         if table is not None:
             check_generation(table, generation)
         if source.is_table and not source.is_object:
@@ -113,16 +117,19 @@ def score(
         with opened_runner(run, settings, progress, opened.location, place) as runner:
             records = _score_chunks(runner, place, opened, options)
         _publish(records, opened, options, (target, table), run, generation)
-        if not settings.run.keep_stages:
-            run.remove_stages()
+    if not settings.run.keep_stages:
+        RunFolder.read(folder).remove_stages()
     source.discard()
     return _scored(target, table, options, time.perf_counter() - start, was_done)
 
 
 def check_outputs(target: Location, table: Location | None) -> None:
-    """Refuse two outputs at one place."""
-    if table is not None and table == target:
-        raise ConfigError(f"Zarr and Parquet scores cannot both be at {target}.")
+    """Refuse two outputs at one place, or one inside the other."""
+    if table is not None and (table.is_within(target) or target.is_within(table)):
+        raise ConfigError(
+            f"Zarr scores at {target} and Parquet scores at {table} need places of their own, "
+            "neither inside the other."
+        )
 
 
 def _ingest_source(
@@ -158,7 +165,9 @@ def score_options(
     share = config.scoring.contamination
     if "contamination" not in given:
         share = float(saved.get("contamination", share))
-    method = config.scoring.method
+    method: Method = config.scoring.method
+    if "method" not in given and saved.get("method") in ("model", "effort"):
+        method = saved["method"]
     policy = config.non_finite if "non_finite" in config.model_fields_set else None
     return ScoreOptions(
         method=method,

@@ -58,7 +58,7 @@ class ScoreOptions:
             specs["percentile"] = ArraySpec((n_rows,), (chunk_rows,), "float32")
         if self.top_columns:
             shape = (n_rows, self.top_columns)
-            specs["top_columns"] = ArraySpec(shape, (chunk_rows, self.top_columns), "int16")
+            specs["top_columns"] = ArraySpec(shape, (chunk_rows, self.top_columns), "int32")
         return specs
 
 
@@ -98,7 +98,7 @@ def score_stored(
     """Return everything that is written for some stored rows."""
     decoder = Decoder(model_schema(model), store.schema)
     scores = np.empty(len(stored), dtype=np.float32)
-    tops = np.full((len(stored), options.top_columns), _NO_COLUMN, dtype=np.int16)
+    tops = np.full((len(stored), options.top_columns), _NO_COLUMN, dtype=np.int32)
     for start in range(0, len(stored), BLOCK_ROWS):
         block = slice(start, start + BLOCK_ROWS)
         rows = decoder.rows(stored[block])
@@ -124,9 +124,9 @@ def percentiles(
 
 def _top_columns(
     model: FittedModel, rows: Floats, scores: NDArray[np.float32], options: ScoreOptions
-) -> NDArray[np.int16]:
+) -> NDArray[np.int32]:
     """Return for flagged rows the columns that raised their score most, strongest first."""
-    tops = np.full((len(rows), options.top_columns), _NO_COLUMN, dtype=np.int16)
+    tops = np.full((len(rows), options.top_columns), _NO_COLUMN, dtype=np.int32)
     flagged = np.flatnonzero(scores > options.threshold)
     if len(flagged) == 0 or not isinstance(model.score_model, LightgbmModel):
         return tops

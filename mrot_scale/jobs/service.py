@@ -48,7 +48,7 @@ def score_rows(model: str | Path, rows: Any, *, method: Method = "model") -> NDA
 def _encoded(model: FittedModel, table: Any) -> NDArray[np.float64]:
     """Return rows as the model would see them after an ingest like it."""
     schema = model_schema(model)
-    stream = open_source(table)
+    stream = open_source(_with_vectors(table, schema))
     choice = choose_columns(stream.schema, like=schema)
     batches = list(stream.read(choice.features))
     if not batches:
@@ -68,6 +68,18 @@ def _encoded(model: FittedModel, table: Any) -> NDArray[np.float64]:
     )
     found = Schema(tuple(e.column for e in encoders), schema.origin, len(rows), "row")
     return Decoder(schema, found).rows(to_stored(rows, schema.origins))
+
+
+def _with_vectors(table: Any, schema: Schema) -> Any:
+    """Return a table whose lists, as JSON has them, are vectors where the model knows vectors."""
+    if not isinstance(table, pa.Table):
+        return table
+    for column in schema.columns:
+        position = table.schema.get_field_index(column.name)
+        if column.kind == "vector" and position >= 0:
+            vectors = table.column(position).cast(pa.list_(pa.float64(), column.width))
+            table = table.set_column(position, column.name, vectors)
+    return table
 
 
 def open_scores(parquet: str | Path) -> Any:

@@ -129,8 +129,11 @@ def _key_type(texts: Sequence[str | None]) -> pa.DataType:
 
 
 def _is_integer(text: str) -> bool:
+    """Tell whether a number says all that the text says: 01 is a name, not a number."""
     digits = text.removeprefix("-")
-    return digits.isdecimal() and digits.isascii() and -(2**63) <= int(text) < 2**63
+    if not (digits.isdecimal() and digits.isascii()) or str(int(text)) != text:
+        return False
+    return -(2**63) <= int(text) < 2**63
 
 
 def partition_values(part: Part, schema: pa.Schema) -> dict[str, Any]:

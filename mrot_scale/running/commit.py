@@ -18,12 +18,13 @@ from numpy.typing import NDArray
 from mrot_scale.errors import ConfigError, DamagedDataError, MissingInputError, MrotError
 from mrot_scale.storing.arrays import ArraySpec
 from mrot_scale.storing.location import Location
-from mrot_scale.storing.manifest import Entry
+from mrot_scale.storing.manifest import Entry, safe_name
 
 STAGES = "stages"
 _RUN_FILE = "run.json"
 _JOURNAL = "journal.jsonl"
 _SEGMENTS = "journal"
+_LONGEST_SHOWN = 80
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ class ObjectRef:
     def from_json(cls, found: Any) -> "ObjectRef":
         name, n_bytes, sha256, *array = found
         spec = whole_array(array[0], tuple(array[1:])) if array else None
-        return cls(str(name), Entry(int(n_bytes), str(sha256)), spec)
+        return cls(safe_name(str(name)), Entry(int(n_bytes), str(sha256)), spec)
 
 
 def whole_array(dtype: str, shape: tuple[int, ...]) -> ArraySpec:
@@ -263,10 +264,6 @@ class RunFolder:
         self._journal.append({"published": manifest_sha256})
         self.published = manifest_sha256
 
-    def write_note(self, name: str, value: Any) -> None:
-        """Write a small JSON file people may want to look at."""
-        (self.location / name).write(_pretty(value))
-
     def remove_stages(self) -> None:
         (self.location / STAGES).remove()
 
@@ -297,12 +294,19 @@ def _check_same_run(location: Location, then: dict[str, Any], now: dict[str, Any
     was, is_now = _flat(then), _flat(json.loads(json.dumps(now)))
     differing = sorted(n for n in was.keys() | is_now.keys() if was.get(n) != is_now.get(n))
     if differing:
-        shown = "; ".join(f"{n}: {was.get(n)!r} -> {is_now.get(n)!r}" for n in differing[:5])
+        shown = "; ".join(
+            f"{n}: {_short(was.get(n))} -> {_short(is_now.get(n))}" for n in differing[:5]
+        )
         more = f" and {len(differing) - 5} more" if len(differing) > 5 else ""
         raise ConfigError(
             f"{location} belongs to a run with other settings ({shown}{more}). Use the same again "
             "to go on, or --new-run to start over."
         )
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}..."
 
 
 def _flat(value: Any, prefix: str = "") -> dict[str, Any]:

@@ -1,8 +1,8 @@
 """A finished folder appears all at once, or not at all.
 
 Stores and models are written once: a staging folder is renamed. Scores are generations: each is a
-folder under `_gen/` that never changes, and the visible name is moved from one to the next, as a
-symbolic link on disk and as a pointer object on object stores, where names cannot be moved.
+folder under `_gen/` that never changes, and the visible name leads to one, as a symbolic link on
+disk and as a pointer object on object stores, where names cannot be moved.
 """
 
 import json
@@ -14,7 +14,7 @@ from uuid import uuid4
 from mrot_scale.errors import DamagedDataError, MissingInputError, OutputError
 from mrot_scale.running.commit import ObjectRef, RunFolder, is_run_folder
 from mrot_scale.storing.location import Location, sync_folder
-from mrot_scale.storing.manifest import MANIFEST, Entry, Manifest
+from mrot_scale.storing.manifest import MANIFEST, Entry, Manifest, safe_name
 
 POINTER = "CURRENT"
 GENERATIONS = "_gen"
@@ -40,7 +40,7 @@ class Folder:
     def write(self, target: Location, run: Location) -> None:
         """Write everything below an unfinished folder, the list last."""
         for name, ref in self.objects.items():
-            (run / ref.name).copy_to(target / name)
+            (run / ref.name).copy_to(target / safe_name(name))
         for name, content in self.small.items():
             (target / name).write(content)
         (target / self.list_name).write(self.manifest())
@@ -64,7 +64,7 @@ def is_finished(visible: Location, run: Location, terms: Any) -> bool:
 
     Anything else there is somebody's data, which no run overwrites.
     """
-    if not visible.exists():
+    if not visible.exists() or _lost_its_data(visible):
         return False
     known = RunFolder.read(run) if is_run_folder(run) else None
     if known is not None and known.published is not None and known.is_on(terms):
@@ -83,9 +83,16 @@ def _manifest_at(visible: Location) -> bytes:
         return b""
 
 
+def _lost_its_data(visible: Location) -> bool:
+    """Tell whether a link of ours leads to a generation that somebody removed."""
+    if not visible.is_local or not visible.path.is_symlink() or visible.path.exists():
+        return False
+    return str(visible.path.readlink()).startswith(f"{GENERATIONS}/{visible.name}/")
+
+
 def check_generation(visible: Location, name: str) -> None:
     """Refuse to replace what another run, or nobody we know, has put at the visible name."""
-    if visible.exists() and resolve(visible).real_name() != name:
+    if visible.exists() and not _lost_its_data(visible) and resolve(visible).real_name() != name:
         raise OutputError(f"{visible} exists already. Choose another path or remove it.")
 
 
@@ -94,12 +101,7 @@ def publish_once(folder: Folder, visible: Location, run: RunFolder) -> None:
     # Noted first: a run killed as its output appears must know it for its own.
     run.commit_published(Entry.of(folder.manifest()).sha256)
     if visible.is_local:
-        staging = visible.sibling(f".{visible.name}.{uuid4().hex[:12]}.tmp")
-        try:
-            folder.write(staging, run.location)
-            _rename_new(staging, visible)
-        finally:
-            staging.remove()
+        _write_at_once(folder, visible, run)
     else:
         folder.write(visible, run.location)
 
@@ -120,10 +122,19 @@ def _write_generation(folder: Folder, target: Location, run: RunFolder) -> None:
     place = target / folder.list_name
     if place.exists() and place.read() == folder.manifest():
         return
-    staging = target.sibling(f".{target.name}.{uuid4().hex[:12]}.tmp")
+    target.remove()
+    _write_at_once(folder, target, run)
+
+
+def _write_at_once(folder: Folder, target: Location, run: RunFolder) -> None:
+    """Write beside the target and rename; what a kill left beside it goes first."""
+    staging = target.sibling(f".{target.name}.tmp")
+    staging.remove()
     try:
         folder.write(staging, run.location)
-        target.remove()
+        for path in (staging.path, *staging.path.rglob("*")):
+            if path.is_dir():
+                sync_folder(path)
         _rename_new(staging, target)
     finally:
         staging.remove()

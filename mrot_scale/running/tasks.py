@@ -6,7 +6,6 @@ calls a pure function, writes through its attempt, and returns a record.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from importlib import import_module
 from typing import Any
 
@@ -17,7 +16,7 @@ from mrot_scale.running.commit import Attempt, ObjectRef, Record
 from mrot_scale.storing.location import Location
 from mrot_scale.threads import one_native_thread
 
-_ARRAYS_HELD = 8
+_HELD_BYTES = 2**28
 """Arrays of earlier stages a worker keeps at hand; tasks of one stage read the same few."""
 
 
@@ -42,17 +41,35 @@ class Work:
     def array(self, record: Any, part: str) -> NDArray[Any]:
         """Return an array of an earlier stage; it is shared, so never written to."""
         ref = Record.from_json(record).objects[part]
-        return _held_array(self.run.address, ref)
+        return _HELD.array(self.run, ref)
 
     def text(self, record: Any, part: str) -> str:
         return Record.from_json(record).objects[part].read(self.run).decode()
 
 
-@lru_cache(_ARRAYS_HELD)
-def _held_array(run: str, ref: ObjectRef) -> NDArray[Any]:
-    values = ref.read_array(Location(run))
-    values.setflags(write=False)
-    return values
+class _HeldArrays:
+    """The arrays read last, as many as fit; the one just asked for is always among them."""
+
+    def __init__(self) -> None:
+        self._arrays: dict[tuple[str, ObjectRef], NDArray[Any]] = {}
+
+    def array(self, run: Location, ref: ObjectRef) -> NDArray[Any]:
+        key = (run.address, ref)
+        values = self._arrays.pop(key, None)
+        if values is None:
+            values = ref.read_array(run)
+            values.setflags(write=False)
+        self._arrays[key] = values  # asked for last, so last to go
+        while len(self._arrays) > 1 and self._n_bytes > _HELD_BYTES:
+            del self._arrays[next(iter(self._arrays))]
+        return values
+
+    @property
+    def _n_bytes(self) -> int:
+        return sum(values.nbytes for values in self._arrays.values())
+
+
+_HELD = _HeldArrays()
 
 
 def run_task(run: str, task: Task) -> dict[str, Any]:

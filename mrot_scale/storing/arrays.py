@@ -24,8 +24,8 @@ METADATA = "zarr.json"
 LARGEST_CHUNK_BYTES = 2**28
 """Decoded size beyond which no chunk of ours goes: anything larger is damaged or hostile."""
 
-_DTYPES = ("float32", "float64", "int64", "int16", "bool")
-_FILL = {"float32": np.nan, "float64": np.nan, "int64": -1, "int16": -1, "bool": False}
+_DTYPES = ("float32", "float64", "int64", "int32", "bool")
+_FILL = {"float32": np.nan, "float64": np.nan, "int64": -1, "int32": -1, "bool": False}
 _COMPRESSION_LEVEL = 1
 
 
@@ -102,7 +102,7 @@ class ArraySpec:
             return np.asarray(array[corner])
         except Exception as error:  # each codec has its own idea of what to raise
             raise DamagedDataError(
-                f"{name} is damaged: {error}. Restore it or ingest again."
+                f"{name} is damaged: {error}. Restore it or make it again."
             ) from None
 
 

@@ -30,8 +30,8 @@ Floats = NDArray[np.float64]
 LARGEST_LOSS = 0.01
 """Share of a column's distinct values that may fall together in float32."""
 
-_EXCLUDED, _NOT_INCLUDED = "excluded", "not included"
-ASKED_FOR = (_EXCLUDED, _NOT_INCLUDED)
+_EXCLUDED, _NOT_INCLUDED, _PARTITION_KEY = "excluded", "not included", "partition key"
+ASKED_FOR = (_EXCLUDED, _NOT_INCLUDED, _PARTITION_KEY)
 """Reasons to leave a column out that come from the user, who need not be told."""
 
 _SAMPLED_VALUES = 2**22
@@ -63,13 +63,18 @@ def choose_columns(
     id_column: str | None = None,
     include: Sequence[str] | None = None,
     exclude: Sequence[str] = (),
-    keep: Sequence[str] = (),
+    keep: Sequence[str] | None = None,
     like: Schema | None = None,
 ) -> ColumnChoice:
-    """Return what happens to each column of an Arrow schema."""
-    named = [*(include or ()), *exclude, *keep, *([id_column] if id_column else [])]
+    """Return what happens to each column of an Arrow schema.
+
+    Unless `keep` names columns to carry, those are carried that features could not give back.
+    """
+    named = [*(include or ()), *exclude, *(keep or ()), *([id_column] if id_column else [])]
     _check_known(named, schema.names)
-    reasons: dict[str, str] = dict.fromkeys(partition_keys, "partition key")
+    if like is not None and (include or exclude):
+        raise ConfigError("like decides the columns: leave include and exclude away.")
+    reasons: dict[str, str] = dict.fromkeys(partition_keys, _PARTITION_KEY)
     reasons |= dict.fromkeys(exclude, _EXCLUDED)
     if id_column:
         reasons[id_column] = "row identifier"
@@ -84,11 +89,24 @@ def choose_columns(
         features = [name for name in features if name not in reasons]
     if not features:
         raise DataError("No column is left to become a feature: " + _listed_reasons(reasons))
+    if keep is None:
+        keep = [
+            n for n in schema.names if n != id_column and _is_worth_carrying(schema, n, reasons)
+        ]
     carried = tuple(dict.fromkeys([*keep, *partition_keys]))
     left_out = tuple(
         (n, reasons[n]) for n in schema.names if n in reasons and n not in (id_column, *features)
     )
     return ColumnChoice(tuple(features), id_column, carried, tuple(partition_keys), left_out)
+
+
+def _is_worth_carrying(schema: Any, name: str, reasons: Mapping[str, str]) -> bool:
+    """Tell whether a column is small, and lost unless it is carried along."""
+    found = schema.field(name).type
+    kind = kind_of(found)
+    if kind in ("datetime", "date", "time"):
+        return True
+    return name in reasons and kind not in (None, "vector")
 
 
 def n_features(schema: Any, choice: ColumnChoice) -> int:
@@ -329,19 +347,12 @@ def _joined(tables: list[Any]) -> Any:
 
 def _check_losses(schema: Schema) -> None:
     """Refuse columns whose values fall together; the parts of a time are told apart together."""
-    names = iter(zip(schema.features, schema.statistics, strict=True))
+    statistics = iter(schema.statistics)
     for column in schema.columns:
-        found = [next(names) for _ in column.features]
-        if column.kind in (
-            "datetime",
-            "date",
-            "time",
-        ):  # day and cycles tell seconds apart together
-            continue
-        feature, worst = min(found, key=lambda pair: pair[1].lost_share)
-        if worst.lost_share > LARGEST_LOSS:
+        lost = max(next(statistics).lost_share for _ in column.features)
+        if lost > LARGEST_LOSS and column.kind not in ("datetime", "date", "time"):
             raise DataError(
-                f"Column {feature!r} loses {worst.lost_share:.1%} of its distinct values in "
-                f"float32 (limit {LARGEST_LOSS:.0%}). Scale or split it, exclude it, or set "
+                f"Column {column.name!r} loses {lost:.1%} of its distinct values in float32 (limit "
+                f"{LARGEST_LOSS:.0%}). Scale or split it, exclude it, or set "
                 "store.allow_lost_values: true."
             )

@@ -83,6 +83,10 @@ class Location:
     def suffix(self) -> str:
         return Path(self.name).suffix.lower()
 
+    def is_within(self, other: "Location") -> bool:
+        """Whether it is the other place, or somewhere below it."""
+        return f"{self.address}/".startswith(f"{other.address.rstrip('/')}/")
+
     def real_name(self) -> str:
         """The name of what a symbolic link leads to, or just the name."""
         return self.path.resolve().name if self.is_local else self.name
@@ -225,6 +229,10 @@ class Location:
                 raise OutputError(f"Cannot write {self.address}: {_reason(error)}.") from error
             raise MissingInputError(f"Nothing at {self.address}.") from error
         except (PermissionError, IsADirectoryError, NotADirectoryError, FileExistsError) as error:
+            if verb in ("read", "list", "look at"):
+                raise MissingInputError(
+                    f"Cannot {verb} {self.address}: {_reason(error)}."
+                ) from error
             raise OutputError(f"Cannot {verb} {self.address}: {_reason(error)}.") from error
         except OSError as error:
             raise StorageError(

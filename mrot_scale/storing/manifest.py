@@ -59,6 +59,14 @@ class Manifest:
         return (json.dumps(found, indent=1, sort_keys=True, allow_nan=False) + "\n").encode()
 
 
+def safe_name(name: str) -> str:
+    """Return a path below a folder, if it is one: no way leads up or out."""
+    steps = name.split("/")
+    if not name or any(step in ("", ".", "..") for step in steps) or "\\" in name or "\0" in name:
+        raise DamagedDataError(f"{name!r} is not the name of a file below a folder of ours.")
+    return name
+
+
 def read_format(folder: Location) -> str | None:
     """Return the format a folder's list names; None where there is no readable list."""
     try:
@@ -82,7 +90,7 @@ def read_manifest(
             raise DamagedDataError(f"{folder} holds a {found['format']!r}, not a {noun}.")
         found_version = found["format_version"]
         files = {
-            str(name): Entry(int(entry["bytes"]), str(entry["sha256"]))
+            safe_name(str(name)): Entry(int(entry["bytes"]), str(entry["sha256"]))
             for name, entry in found["files"].items()
         }
         facts = dict(found.get("facts", {}))

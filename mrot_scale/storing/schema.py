@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrot_scale.errors import DamagedDataError
-from mrot_scale.storing.statistics import ColumnSummary
+from mrot_scale.storing.summaries import ColumnSummary
 
 Kind = Literal["number", "boolean", "category", "datetime", "date", "time", "vector"]
 
@@ -100,7 +100,7 @@ class Schema:
         return sum(len(c.features) for c in before)
 
     def without_rows(self) -> "Schema":
-        """Return what a model keeps: columns and origins, nothing about single rows."""
+        """Return what a model keeps: columns with their categories, and origins."""
         return replace(self, statistics=(), left_out=(), carried=(), partition_keys=())
 
     def to_json(self) -> dict[str, Any]:

@@ -4,25 +4,19 @@ Blocks are counted from the first row of the stream, however the stream is cut w
 merged in order: the same rows always give the same bytes.
 """
 
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, fields
-from itertools import pairwise
-from sys import float_info
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mrot_scale.errors import DamagedDataError
 from mrot_scale.seeds import generator
+from mrot_scale.storing.summaries import BAD_ROWS_KEPT, QUANTILE_LEVELS, ColumnSummary
 
 Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
 Integers = NDArray[np.int64]
 Truths = NDArray[np.bool_]
 Wide = NDArray[np.longdouble]
-
-QUANTILE_LEVELS = (0.0, 0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 1.0)
 
 BLOCK_ROWS = 65_536
 """Rows per block, as long as a block stays within `_BLOCK_VALUES`."""
@@ -31,63 +25,13 @@ _BLOCK_VALUES = 2**20
 """Most values in a block: wide tables get shorter blocks, so that memory stays bounded."""
 
 _DISTINCT_EVERY = 16
-"""Distinct values are counted in every so-manieth block: sorting is slow."""
+_DISTINCT_ROWS = 4_096
+"""Rows in a row whose values must stay apart; among more of them some meet by mere chance."""
 
-_BAD_ROWS_KEPT = 5
+"""Distinct values are counted in every so-manieth block: sorting is slow."""
 
 _SAFE_TO_SQUARE = (1e-130, 1e130)
 """Magnitudes between which sums of squared deviations keep to the range of float64."""
-
-
-@dataclass(frozen=True)
-class ColumnSummary:
-    """One column of all rows; `from_json(to_json())` is the same."""
-
-    count: int
-    """Finite values."""
-
-    missing: int
-    """NaN values."""
-
-    infinite: int
-    """Infinite values, of either sign."""
-
-    first_bad_rows: tuple[int, ...]
-    """The first rows with NaN or infinity."""
-
-    min: float | None
-    """Of the finite values, like all that follow; None where there are none."""
-
-    max: float | None
-    mean: float | None
-    deviation: float | None
-    """Population standard deviation."""
-
-    quantiles: tuple[float, ...]
-    """At `QUANTILE_LEVELS`, of a uniform sample of rows; empty if it has no finite value."""
-
-    lost_share: float
-    """Share of distinct values that became equal to another when stored as float32."""
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the summary in types that JSON has."""
-        values = asdict(self)
-        return {name: list(v) if isinstance(v, tuple) else v for name, v in values.items()}
-
-    @classmethod
-    def from_json(cls, values: dict[str, Any]) -> "ColumnSummary":
-        """Return the summary read from JSON; raises `DamagedDataError` on anything else."""
-        names = [field.name for field in fields(cls)]
-        if not isinstance(values, dict) or set(values) != set(names):
-            raise DamagedDataError(f"Column statistics need the keys {', '.join(names)} alone.")
-        for name, is_sound in _IS_SOUND.items():
-            if not is_sound(values[name]):
-                raise DamagedDataError(f"Column statistics: {name} cannot be {values[name]!r}.")
-        is_described = [values[name] is not None for name in ("min", "max", "mean", "deviation")]
-        if is_described != [values["count"] > 0] * 4:
-            raise DamagedDataError("Column statistics: min to deviation do not fit the count.")
-        lists = {n: tuple(values[n]) for n in ("first_bad_rows", "quantiles")}
-        return cls(**(values | lists))
 
 
 @dataclass
@@ -172,9 +116,11 @@ class ColumnStatistics:
             low, high = np.where(is_finite, values, np.inf), np.where(is_finite, values, -np.inf)
             self._measure(values, low, high, is_finite)
         if self._counts_distinct:
-            stored = self._stored[:, : self._n_buffered]
-            self._distinct = self._distinct + _count_distinct(values, is_finite)
-            self._distinct_stored = self._distinct_stored + _count_distinct(stored, is_finite)
+            for start in range(0, self._n_buffered, _DISTINCT_ROWS):
+                some = slice(start, min(start + _DISTINCT_ROWS, self._n_buffered))
+                known, stored = is_finite[:, some], self._stored[:, some]
+                self._distinct = self._distinct + _count_distinct(values[:, some], known)
+                self._distinct_stored = self._distinct_stored + _count_distinct(stored, known)
         self._n_blocks += 1
         self._n_buffered = 0
 
@@ -186,8 +132,8 @@ class ColumnStatistics:
         first_row = self._n_blocks * self._block_rows
         for column in np.flatnonzero(n_bad):
             known = self._bad_rows[column]
-            if len(known) < _BAD_ROWS_KEPT:
-                bad = np.flatnonzero(~is_finite[column])[: _BAD_ROWS_KEPT - len(known)]
+            if len(known) < BAD_ROWS_KEPT:
+                bad = np.flatnonzero(~is_finite[column])[: BAD_ROWS_KEPT - len(known)]
                 known.extend((first_row + bad).tolist())
 
     def _measure(self, values: Floats, low: Floats, high: Floats, is_finite: Truths | None) -> None:
@@ -297,36 +243,3 @@ def _quantiles(values: Floats) -> tuple[float, ...]:
     factor = 0.5 if np.abs(values).max() > 1e300 else 1.0
     found = np.quantile(values * factor, QUANTILE_LEVELS) / factor
     return tuple((found + 0.0).tolist())
-
-
-def _is_count(value: Any) -> bool:
-    return type(value) is int and value >= 0
-
-
-def _is_number(value: Any) -> bool:
-    # No isfinite(): it fails on integers beyond float64.
-    return type(value) in (int, float) and abs(value) <= float_info.max
-
-
-def _is_number_or_none(value: Any) -> bool:
-    return value is None or _is_number(value)
-
-
-def _are_ascending(values: Any, is_sound: Callable[[Any], bool]) -> bool:
-    if not isinstance(values, list) or not all(map(is_sound, values)):
-        return False
-    return all(a <= b for a, b in pairwise(values))
-
-
-_IS_SOUND: dict[str, Callable[[Any], bool]] = {
-    "count": _is_count,
-    "missing": _is_count,
-    "infinite": _is_count,
-    "first_bad_rows": lambda v: _are_ascending(v, _is_count) and len(v) <= _BAD_ROWS_KEPT,
-    "min": _is_number_or_none,
-    "max": _is_number_or_none,
-    "mean": _is_number_or_none,
-    "deviation": lambda v: v is None or (_is_number(v) and v >= 0),
-    "quantiles": lambda v: _are_ascending(v, _is_number) and len(v) in (0, len(QUANTILE_LEVELS)),
-    "lost_share": lambda v: _is_number(v) and 0 <= v <= 1,
-}

@@ -1,6 +1,6 @@
 """A store, opened: its rows by chunk, each checked against the list of files as it is read."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
@@ -46,6 +46,8 @@ class FeatureStore:
         """Return the store at a location after checking that its parts fit together."""
         if not location.exists():
             raise MissingInputError(f"No store at {location}.")
+        if (location / SCHEMA).exists() and not is_store(location):
+            raise DamagedDataError(f"{location} is a store without its {MANIFEST}. Ingest again.")
         if not is_store(location):
             raise DataError(f"{location} is not a store that mrot-scale wrote. Ingest it first.")
         manifest = read_manifest(location, STORE_FORMAT, STORE_VERSION, "store")
@@ -106,7 +108,10 @@ class FeatureStore:
                 f"Ingest again with --keep {name}."
             )
         position = self.schema.position(column)
-        values = from_stored(stored[:, position], self.schema.origins[position])
+        origin = self.schema.origins[position]
+        if column.kind == "number" and origin == 0:  # as float32, what was 0.1 still equals 0.1
+            return pa.array(stored[:, position], from_pandas=True)
+        values = from_stored(stored[:, position], origin)
         if column.kind == "category":
             codes = pa.array(values.astype(np.int64), mask=values < 0)
             return pa.DictionaryArray.from_arrays(
@@ -138,13 +143,6 @@ class FeatureStore:
         for name in names:
             if name not in (*self.schema.carried, self.schema.id_column):
                 self.decoded_column(empty, name)
-
-    def blocks(self, block_rows: int) -> Iterator[Stored]:
-        """Yield all rows in order, some at a time."""
-        for chunk in self.chunks:
-            stored = self.read_chunk(chunk)
-            for start in range(0, len(stored), block_rows):
-                yield stored[start : start + block_rows]
 
 
 def is_store(location: Location) -> bool:

@@ -17,25 +17,21 @@ import yaml
 from mrot_scale.config import Config
 from mrot_scale.config_layers import load_config
 from mrot_scale.errors import BudgetError, DataError, OutputError
-from mrot_scale.jobs import labelled, planning
+from mrot_scale.jobs import labelled, plan_sizes, plan_workers
 from mrot_scale.jobs.fit_job import fit
 from mrot_scale.jobs.ingest_job import ingest
-from mrot_scale.jobs.plan_text import Plan, StagePlan, duration_text, size_text
-from mrot_scale.jobs.planning import (
-    BASE_BYTES,
-    machine_memory,
-    plan_fit_job,
-    plan_ingest,
-    plan_score,
-    plan_text,
-    worker_memory,
-)
+from mrot_scale.jobs.plan_ingest import plan_ingest
+from mrot_scale.jobs.plan_score import plan_score
+from mrot_scale.jobs.plan_text import Plan, StagePlan, duration_text, plan_text
+from mrot_scale.jobs.plan_workers import BASE_BYTES, machine_memory, worker_memory
+from mrot_scale.jobs.planning import plan_fit_job
 from mrot_scale.jobs.score_job import score, score_options
 from mrot_scale.model.persist import load_model
 from mrot_scale.reading.sources import open_source
 from mrot_scale.running.commit import Journal
 from mrot_scale.storing.location import Location
 from mrot_scale.storing.store import FeatureStore
+from mrot_scale.terminal_text import size_text
 from tests.tables import normal_rows
 
 MIB = 2**20
@@ -130,7 +126,7 @@ def test_many_parts_are_not_counted_row_by_row(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("mrot_scale.jobs.labelled._PART_BYTES", 4 * 4 * 700)
-    monkeypatch.setattr(planning, "_COUNTED_BLOCKS", 1)
+    monkeypatch.setattr(plan_sizes, "_COUNTED_BLOCKS", 1)
     place = written_config(tmp_path, coverage="all")
     store = stored(tmp_path, normal_rows(1_500, 4), place)
     plan = plan_fit_job(store, load_config(place), calibrated=False)
@@ -406,8 +402,8 @@ def cluster_of(**settings: Any) -> Config:
 def test_memory_of_a_worker_is_its_limit_its_share_or_unknown(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(planning, "machine_memory", lambda: 64 * MIB)
-    monkeypatch.setattr(planning, "available_cores", lambda: 2)
+    monkeypatch.setattr(plan_workers, "machine_memory", lambda: 64 * MIB)
+    monkeypatch.setattr(plan_workers, "available_cores", lambda: 2)
     assert worker_memory(cluster_of(memory_limit="4MiB").cluster) == 4 * MIB
     assert worker_memory(cluster_of(kind="inline").cluster) == 64 * MIB
     assert worker_memory(cluster_of(workers=8).cluster) == 8 * MIB
@@ -421,7 +417,7 @@ def test_memory_of_a_container_counts_as_the_machine(
     whole, limits = machine_memory(), [tmp_path / "none", tmp_path / "max", tmp_path / "limit"]
     limits[1].write_text("max\n")
     limits[2].write_text(f"{MIB}\n")
-    monkeypatch.setattr(planning, "_limit_files", lambda: limits)
+    monkeypatch.setattr(plan_workers, "_limit_files", lambda: limits)
     assert machine_memory() == MIB
     limits[2].write_text(f"{2**62}\n")
     assert whole <= machine_memory() < 2**50

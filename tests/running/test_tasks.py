@@ -45,15 +45,13 @@ def count_threads(work: Work) -> Record:
 
 
 @pytest.fixture(autouse=True)
-def job(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def job(monkeypatch: pytest.MonkeyPatch) -> None:
     """A module of jobs with the functions above."""
     module = ModuleType(MODULE)
     for function in (write_both, add_up, refuse, stumble, count_threads):
         setattr(module, function.__name__, function)
     monkeypatch.setitem(sys.modules, MODULE, module)
-    tasks._held_array.cache_clear()
-    yield
-    tasks._held_array.cache_clear()
+    monkeypatch.setattr(tasks, "_HELD", tasks._HeldArrays())
 
 
 @pytest.fixture(params=KINDS)
@@ -88,11 +86,17 @@ def test_arrays_of_earlier_stages_are_read_once_and_cannot_be_written_to(place: 
         found[0] = 2.0
 
 
-def test_few_arrays_are_held(place: Location) -> None:
+def test_arrays_are_held_as_far_as_they_fit(
+    place: Location, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tasks, "_HELD_BYTES", 5 * 3 * 8)
     for n in range(20):
         record = run(place, "write_both", f"first/{n:05d}", value=float(n), size=3)
         Work(place, "later").array(record.to_json(), "values")
-    assert tasks._held_array.cache_info().currsize <= 8
+    assert len(tasks._HELD._arrays) == 5
+    monkeypatch.setattr(tasks, "_HELD_BYTES", 1)
+    assert Work(place, "later").array(record.to_json(), "values").tolist() == [19.0] * 3
+    assert len(tasks._HELD._arrays) == 1
 
 
 def test_a_damaged_array_of_an_earlier_stage_is_noticed(place: Location) -> None:

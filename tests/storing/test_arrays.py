@@ -25,7 +25,7 @@ from mrot_scale.storing.arrays import (
 from mrot_scale.storing.location import Location
 from tests.strategies import examples
 
-DTYPES = ("float32", "float64", "int64", "int16", "bool")
+DTYPES = ("float32", "float64", "int64", "int32", "bool")
 STRANGE = [np.nan, -np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-45, -1e-45, 3.4e38, 1.0]
 
 shapes = hnp.array_shapes(min_dims=1, max_dims=3, min_side=1, max_side=7)
@@ -96,7 +96,7 @@ def test_any_flipped_bit_is_noticed() -> None:
     for position in range(len(content)):
         damaged = bytearray(content)
         damaged[position] ^= 1 << position % 8
-        with pytest.raises(DamagedDataError, match=r"c/0/0 is damaged.*ingest again"):
+        with pytest.raises(DamagedDataError, match=r"c/0/0 is damaged.*make it again"):
             spec.decode(bytes(damaged), "c/0/0")
 
 

@@ -9,9 +9,17 @@ from hypothesis import strategies as st
 
 from mrot_scale.errors import DamagedDataError, ModelMismatchError
 from mrot_scale.storing.location import Location
-from mrot_scale.storing.manifest import MANIFEST, Entry, Manifest, read_format, read_manifest
+from mrot_scale.storing.manifest import (
+    MANIFEST,
+    Entry,
+    Manifest,
+    read_format,
+    read_manifest,
+    safe_name,
+)
 
-contents = st.dictionaries(st.text(min_size=1), st.binary(max_size=20), max_size=4)
+names = st.from_regex(r"[^\x00/\\.][^\x00/\\]{0,8}(/[^\x00/\\.][^\x00/\\]{0,8})?", fullmatch=True)
+contents = st.dictionaries(names, st.binary(max_size=20), max_size=4)
 facts = st.dictionaries(st.text(), st.integers() | st.text() | st.lists(st.booleans()), max_size=3)
 
 EMPTY_SHA256 = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
@@ -126,3 +134,9 @@ def test_what_is_no_list_is_refused(place: Location, content: bytes) -> None:
     (place / MANIFEST).write(content)
     with pytest.raises(DamagedDataError, match="damaged or foreign"):
         read(place)
+
+
+@pytest.mark.parametrize("name", ["", "/etc/x", "../x", "a/../../x", "a//b", "./a", "a\\b", "a\0b"])
+def test_names_that_lead_out_of_the_folder_are_refused(name: str) -> None:
+    with pytest.raises(DamagedDataError, match="not the name of a file"):
+        safe_name(name)

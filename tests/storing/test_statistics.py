@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from mrot_scale.errors import DamagedDataError
 from mrot_scale.seeds import generator
 from mrot_scale.storing import statistics
-from mrot_scale.storing.statistics import QUANTILE_LEVELS, ColumnStatistics, ColumnSummary
+from mrot_scale.storing.statistics import ColumnStatistics
+from mrot_scale.storing.summaries import QUANTILE_LEVELS, ColumnSummary
 from tests.strategies import chunk_sizes, examples, seeds
 
 Floats = NDArray[np.float64]
-
 
 
 def summaries(rows: Floats, sizes: list[int] | None = None, **options: int) -> list[ColumnSummary]:
@@ -165,6 +165,12 @@ def test_lost_values_are_pooled_over_every_sixteenth_block() -> None:
     rows[-8:, 0] = [2.0**24, 2.0**24 + 1, 1, 1, 1, 2, np.nan, np.inf]  # 4 distinct, 1 lost
     (found,) = summaries(rows)
     assert found.lost_share == 1 / 12
+
+
+def test_ordinary_decimals_are_not_lost_for_meeting_by_chance() -> None:
+    rows = np.random.default_rng(0).normal(1.7, 0.1, size=(200_000, 1))
+    (found,) = summaries(rows)
+    assert found.lost_share < 0.002
 
 
 def test_values_stored_from_their_origin_are_kept() -> None:

@@ -51,14 +51,6 @@ def test_a_store_gives_back_what_was_ingested(place: Location) -> None:
     assert store.identity() == Entry.of((place / MANIFEST).read()).sha256
 
 
-@pytest.mark.parametrize("block_rows", [1, 3, 4, 5, 100])
-def test_blocks_are_all_rows_in_order(place: Location, block_rows: int) -> None:
-    store, made = a_store(place)
-    blocks = list(store.blocks(block_rows))
-    assert np.concatenate(blocks).tobytes() == made.stored.tobytes()
-    assert all(1 <= len(block) <= block_rows for block in blocks)
-
-
 def test_a_chunk_that_is_not_there_is_refused(place: Location) -> None:
     store, _ = a_store(place)
     with pytest.raises(IndexError):

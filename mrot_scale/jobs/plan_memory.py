@@ -1,0 +1,68 @@
+"""Memory of tasks as sums that can be shown, with copies as counted in the code of the tasks."""
+
+from dataclasses import dataclass
+
+from mrot_scale.jobs.plan_text import StagePlan
+from mrot_scale.terminal_text import size_text
+
+MIB = 2**20
+
+CODED_COPIES = 6
+"""Of rows that are read and written: bytes, decoded, cut, chosen, encoded, sealed."""
+
+FILLED_COPIES = 2
+"""Of a whole chunk, also where fewer rows are in it."""
+
+PART_COPIES = 2
+"""Of a part's rows while they are read; one of them stays."""
+
+VIEW_COPIES = 5
+"""Of the columns of a view while they are scaled: chosen, centred, scaled, squashed, together."""
+
+HELD_ARRAYS = 8
+"""Arrays of earlier stages that a worker keeps at hand."""
+
+ROUTED_ROWS, SEARCHED_ROWS = 4_096, 4_096
+"""Rows that are sent to anchors, or looked up in the index, at a time."""
+
+BOOSTER_BYTES = 2 * MIB
+CALIBRATION_BYTES = 2 * 8 * 4_097
+
+SMALL_BYTES = 2**24
+"""What is too small to be counted one by one: records, knots, garbage not yet collected."""
+
+
+@dataclass(frozen=True)
+class Need:
+    """Memory as a sum that can be shown."""
+
+    n_bytes: int
+    text: str
+
+    def __add__(self, other: "Need") -> "Need":
+        return Need(self.n_bytes + other.n_bytes, f"{self.text} + {other.text}")
+
+
+def table(what: str, n_rows: int, n_columns: int, copies: int, *, size: int = 8) -> Need:
+    """Return the memory of some copies of rows x columns."""
+    text = f"{what} {n_rows:,} x {n_columns:,} columns x {size} B x {copies} copies"
+    return Need(n_rows * n_columns * size * copies, text)
+
+
+def matrices(n_rows: int, n_others: int, copies: int) -> Need:
+    """Return the memory of some matrices between rows and rows."""
+    text = f"{copies} matrices of {n_rows:,} x {n_others:,} x 8 B"
+    return Need(8 * n_rows * n_others * copies, text)
+
+
+def amount(what: str, n_bytes: int) -> Need:
+    """Return memory that needs no explanation."""
+    return Need(n_bytes, f"{what} {size_text(n_bytes)}")
+
+
+def stage_of(
+    name: str, n_tasks: int, moved: tuple[int, int], need: Need, setting: str
+) -> StagePlan:
+    """Return a stage; `moved` are the bytes read and written."""
+    whole = need + amount("small things", SMALL_BYTES)
+    return StagePlan(name, n_tasks, *moved, whole.n_bytes, whole.text, setting)

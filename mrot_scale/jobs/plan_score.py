@@ -1,0 +1,116 @@
+"""What scoring a store will do, before it does it."""
+
+from mrot_scale.config import Config
+from mrot_scale.jobs.plan_calibration import (
+    coded_byte_seconds,
+    random_rows,
+    read_row_seconds,
+    seconds_of,
+    with_seconds,
+)
+from mrot_scale.jobs.plan_memory import (
+    BOOSTER_BYTES,
+    FILLED_COPIES,
+    ROUTED_ROWS,
+    VIEW_COPIES,
+    Need,
+    amount,
+    matrices,
+    stage_of,
+    table,
+)
+from mrot_scale.jobs.plan_text import Plan
+from mrot_scale.jobs.plan_workers import plan_of
+from mrot_scale.jobs.score_tasks import BLOCK_ROWS, ScoreOptions
+from mrot_scale.model.lightgbm_model import LightgbmModel
+from mrot_scale.model.regressors import SklearnModel
+from mrot_scale.scoring import FittedModel
+from mrot_scale.storing.store import FeatureStore
+
+# Measured once, as settings hardly change them; they matter little beside what is timed.
+_TABLE_VALUE_S = 1e-7
+_EXPLAINED_SHARE = 0.02
+
+_BLOCK_S = 0.1
+
+
+def plan_score(
+    model: FittedModel,
+    store: FeatureStore,
+    options: ScoreOptions,
+    config: Config,
+    *,
+    calibrated: bool = True,
+) -> Plan:
+    """Return what scoring a store will do."""
+    chunks = store.chunks
+    ids_bytes = [e.n_bytes for n, e in store.manifest.files.items() if n.startswith("ids/")]
+    written = store.n_rows * _output_row_bytes(options) + len(chunks) * 4_096
+    written += sum(ids_bytes) if options.parquet else 0
+    read = store.stored_bytes + (sum(ids_bytes) if options.parquet else 0)
+    chunk = _chunk_need(model, store, options, max(ids_bytes, default=0))
+    scoring = _score_need(model, min(store.n_rows, chunks.chunk_rows), options)
+    is_chunk = chunk.n_bytes >= scoring.n_bytes or options.method == "model"
+    setting = "store.chunk_bytes and ingest again" if is_chunk else "batch_rows and fit again"
+    stages = [stage_of("score", len(chunks), (read, written), chunk + scoring, setting)]
+    if calibrated:
+        seconds = store.n_rows * _scored_row_seconds(model, store, options)
+        stages = with_seconds(stages, {"score": seconds})
+    return plan_of("score", stages, config, written)
+
+
+def _output_row_bytes(options: ScoreOptions) -> int:
+    """Return what one row takes in the arrays and in Parquet."""
+    specs = options.arrays(1, 1).values()
+    in_arrays = sum(spec.chunk_bytes for spec in specs)
+    in_tables = 8 * (2 + len(options.keep) + options.top_columns) if options.parquet else 0
+    return in_arrays + in_tables
+
+
+def _chunk_need(
+    model: FittedModel, store: FeatureStore, options: ScoreOptions, ids_bytes: int
+) -> Need:
+    """Memory for a chunk as it is read, and its scores as they are written."""
+    chunk_rows, n_columns = store.chunks.chunk_rows, model.n_features
+    n_rows = min(chunk_rows, store.n_rows)
+    need = table("chunk", chunk_rows, n_columns, FILLED_COPIES, size=4)
+    need += table("its rows", n_rows, n_columns, 2, size=4)
+    need += table("scores", chunk_rows, 2 + options.top_columns, 3, size=4)
+    if options.parquet:
+        n_kept = 2 + len(options.keep) + 3 * options.top_columns
+        need += table("table", chunk_rows, n_kept, 3) + amount("identifiers", 8 * ids_bytes)
+    return need
+
+
+def _score_need(model: FittedModel, n_rows: int, options: ScoreOptions) -> Need:
+    """Memory to score a block of rows, and of the model."""
+    copies = 5 if options.method == "model" else 5 + VIEW_COPIES
+    copies += 3 if options.top_columns else 0
+    need = table("block", min(n_rows, BLOCK_ROWS), model.n_features, copies)
+    anchors = [a.rows for view in model.views for a in view.anchors]
+    n_bytes = 2 * BOOSTER_BYTES + 2 * sum(rows.nbytes for rows in anchors)
+    if isinstance(model.score_model, SklearnModel):
+        n_bytes += 4 * model.score_model.rows.nbytes
+    need += amount("model", n_bytes)
+    if options.method == "effort":
+        routing = 6 if model.config.eps > 0 else 4
+        need += matrices(min(n_rows, ROUTED_ROWS), max(map(len, anchors)), routing)
+    return need
+
+
+def _scored_row_seconds(model: FittedModel, store: FeatureStore, options: ScoreOptions) -> float:
+    """Return the estimated work for one row, from reading it to writing its score."""
+    rows = model.fill + random_rows(ROUTED_ROWS, model.n_features)
+    few = rows[:64]
+    value_s = seconds_of(lambda: model.raw_values(few, options.method)) / len(few)
+    more = rows[: int(min(len(rows), _BLOCK_S / value_s))]
+    if len(more) > len(few):
+        value_s = seconds_of(lambda: model.raw_values(more, options.method), tries=1) / len(more)
+    written = _output_row_bytes(options)
+    in_table = (3 + len(options.keep) + options.top_columns) * _TABLE_VALUE_S
+    seconds = value_s + read_row_seconds(store) + written * coded_byte_seconds()
+    seconds += in_table if options.parquet else 0.0
+    if options.top_columns and isinstance(model.score_model, LightgbmModel):
+        trees = model.score_model
+        seconds += _EXPLAINED_SHARE * seconds_of(lambda: trees.contributions(few)) / len(few)
+    return seconds

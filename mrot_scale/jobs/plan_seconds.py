@@ -1,0 +1,83 @@
+"""How long the stages of a fit will take: what was timed, multiplied."""
+
+from mrot_scale.jobs.plan_calibration import (
+    coded_byte_seconds,
+    learner,
+    read_row_seconds,
+    view_speed,
+)
+from mrot_scale.jobs.plan_sizes import FitSizes, numbered_rows
+from mrot_scale.jobs.plan_text import StagePlan
+from mrot_scale.model.regressors import n_folds
+
+# Seconds that settings hardly change, measured once; they matter little beside what is timed.
+_VIEWED_VALUE_S = 2e-8
+_LEARNT_VALUE_S = 1.2e-7
+_CALIBRATED_VALUE_S = 5e-7
+_DRAWN_ROW_S = 1e-8
+
+
+def fit_seconds(fit: FitSizes, stages: dict[str, StagePlan]) -> dict[str, float]:
+    """Return the estimated work of each stage."""
+    byte_s = coded_byte_seconds()
+    seconds = {name: byte_s * stage.written_bytes for name, stage in stages.items()}
+    for found in (
+        _sampling_seconds(fit, stages, byte_s),
+        _view_seconds(fit, stages),
+        _training_seconds(fit, byte_s),
+    ):
+        seconds |= {name: seconds[name] + s for name, s in found.items() if name in seconds}
+    return seconds
+
+
+def _sampling_seconds(
+    fit: FitSizes, stages: dict[str, StagePlan], byte_s: float
+) -> dict[str, float]:
+    # Every task finds out anew which rows are drawn.
+    drawn = fit.store.n_rows * fit.n_parts if fit.n_parts > 1 else _drawn_rows(fit)
+    first, n_rows = fit.part_rows[0], fit.n_labelled
+    return {
+        "sample": fit.store.n_rows * read_row_seconds(fit.store) + drawn * _DRAWN_ROW_S,
+        "gather": byte_s * stages["gather"].read_bytes,
+        "views": first * sum(fit.columns) * _LEARNT_VALUE_S,
+        "calibrate": fit.n_views * (0.05 + first * fit.n_sets * _CALIBRATED_VALUE_S),
+        "label": fit.n_views * (0.02 + n_rows * fit.n_sets * _CALIBRATED_VALUE_S),
+    }
+
+
+def _drawn_rows(fit: FitSizes) -> int:
+    return len(fit.store.chunks) * numbered_rows(fit)
+
+
+def _view_seconds(fit: FitSizes, stages: dict[str, StagePlan]) -> dict[str, float]:
+    """Return the work of the stages that solve, measure and route, over all views."""
+    speeds = {width: view_speed(fit, width) for width in sorted(set(fit.widths))}
+    n_batches = sum(setup.plan.n_batches for setup in fit.setups)
+    per_view = [speeds[width] for width in fit.widths]
+    seen = fit.largest * sum(fit.columns) * _VIEWED_VALUE_S
+    blocks = stages["efforts"].n_tasks // fit.n_views
+    routed = sum(s.route for s in per_view) * fit.n_sets
+    return {
+        "neighbours": fit.n_labelled * sum(s.zone for s in per_view) + 2 * fit.n_parts * seen,
+        "efforts": n_batches * sum(s.batch for s in per_view) + blocks * seen,
+        "anchors": fit.n_sets * sum(s.anchor_set for s in per_view) + seen,
+        "routes": fit.part_rows[0] * routed + seen,
+        "imagine": fit.n_imagined * routed + 0.1,
+        "validate": fit.held_rows * routed + 0.2,
+    }
+
+
+def _training_seconds(fit: FitSizes, byte_s: float) -> dict[str, float]:
+    """Return the work of choosing, training and trying score models; `auto` counts the slowest."""
+    learners = [learner(kind, fit.n_features) for kind in fit.kinds]
+    first, n_columns = fit.part_rows[0], fit.n_features
+    folds = n_folds(first, fit.config.folds)
+    fold_rows = first * (folds - 1) // folds + fit.n_imagined
+    by_fold = [folds * x.train(fold_rows, n_columns) + first * x.predicted_row_s for x in learners]
+    whole = [x.train(fit.n_labelled + fit.n_imagined, n_columns) for x in learners]
+    reading = byte_s * (fit.all_bytes + folds * fit.first_bytes)
+    return {
+        "choose": sum(by_fold),
+        "train": max(map(sum, zip(by_fold, whole, strict=True))) + reading,
+        "assemble": 0.2 + first * max(x.predicted_row_s for x in learners),
+    }

@@ -1,0 +1,165 @@
+"""A store and the settings to fit it with become sizes: rows, parts, views, bytes."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from mrot_scale.config import Config
+from mrot_scale.encoding import rare_levels
+from mrot_scale.fitting import TRAINING_SCORES_KEPT, Setup, plan_fit
+from mrot_scale.jobs.imagined import ROWS_PER_COLUMN
+from mrot_scale.jobs.labelled import HELD_OUT_ROWS, LabelPlan, label_plan
+from mrot_scale.jobs.plan_memory import (
+    BOOSTER_BYTES,
+    CALIBRATION_BYTES,
+    PART_COPIES,
+    ROUTED_ROWS,
+    VIEW_COPIES,
+    Need,
+    matrices,
+    table,
+)
+from mrot_scale.model.choose import CANDIDATES
+from mrot_scale.storing.store import FeatureStore
+
+_COUNTED_BLOCKS = 1_000
+"""Blocks of rows up to which the sizes of parts are counted exactly: half a second."""
+
+
+@dataclass(frozen=True)
+class FitSizes:
+    """A store and the settings to fit it with, as sizes."""
+
+    store: FeatureStore
+    config: Config
+
+    @cached_property
+    def label(self) -> LabelPlan:
+        return label_plan(self.store, self.config.method, self.config.coverage)
+
+    @property
+    def n_features(self) -> int:
+        return len(self.store.schema.features)
+
+    @cached_property
+    def part_rows(self) -> tuple[int, ...]:
+        """Rows of each part; where counting would take long, about as many as it will have."""
+        label, n_rows = self.label, self.store.n_rows
+        if label.n_parts == 1:
+            return (n_rows if label.coverage == "all" else min(n_rows, label.label_rows),)
+        if label.n_parts * (1 + n_rows // 65_536) > _COUNTED_BLOCKS:
+            return (-(-n_rows // label.n_parts),) * label.n_parts
+        parts = range(label.n_parts)
+        return tuple(len(label.rows_of_part(part, 0, n_rows)) for part in parts)
+
+    @property
+    def n_parts(self) -> int:
+        return len(self.part_rows)
+
+    @property
+    def n_labelled(self) -> int:
+        return sum(self.part_rows)
+
+    @property
+    def largest(self) -> int:
+        return max(self.part_rows)
+
+    @property
+    def held_rows(self) -> int:
+        is_sample = self.label.coverage == "sample" and self.store.n_rows > self.label.label_rows
+        return min(HELD_OUT_ROWS, self.store.n_rows - self.label.label_rows) if is_sample else 0
+
+    @cached_property
+    def setups(self) -> tuple[Setup, ...]:
+        """What `plan_fit` says of each part."""
+        by_size = {n: plan_fit(n, self.config.method, 1, None) for n in set(self.part_rows)}
+        return tuple(by_size[n] for n in self.part_rows)
+
+    @property
+    def anchor_rows(self) -> int:
+        return self.setups[0].plan.batch_rows
+
+    @property
+    def n_sets(self) -> int:
+        return self.setups[0].plan.repeats
+
+    @property
+    def n_views(self) -> int:
+        return len(self.config.views)
+
+    @cached_property
+    def columns(self) -> tuple[int, ...]:
+        """Columns each view reads."""
+        return tuple(len(v.columns) if v.columns else self.n_features for v in self.config.views)
+
+    @cached_property
+    def widths(self) -> tuple[int, ...]:
+        """Coordinates of each view."""
+        pairs = zip(self.config.views, self.columns, strict=True)
+        return tuple(view.whiten or columns for view, columns in pairs)
+
+    @property
+    def n_imagined(self) -> int:
+        per_column = min(ROWS_PER_COLUMN, self.part_rows[0])
+        return per_column * len(rare_levels(self.store.schema))
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """Score models that may be trained."""
+        return CANDIDATES if self.config.regressor == "auto" else (self.config.regressor,)
+
+    @property
+    def first_bytes(self) -> int:
+        return 8 * self.part_rows[0] * self.n_features
+
+    @property
+    def all_bytes(self) -> int:
+        return 8 * self.n_labelled * self.n_features
+
+    @property
+    def anchor_bytes(self) -> int:
+        """Anchors of all views."""
+        return 8 * self.n_sets * self.anchor_rows * sum(width + 2 for width in self.widths)
+
+    @property
+    def score_model_bytes(self) -> int:
+        kept = 8 * (self.n_labelled + self.n_imagined) * (self.n_features + 1)
+        return max(BOOSTER_BYTES if kind == "lightgbm" else kept for kind in self.kinds)
+
+    @property
+    def model_bytes(self) -> int:
+        calibrations = (self.n_views + 2) * CALIBRATION_BYTES + 8 * TRAINING_SCORES_KEPT
+        views = 8 * sum(c * (4 + w) for c, w in zip(self.columns, self.widths, strict=True))
+        return self.anchor_bytes + self.score_model_bytes + calibrations + views + 4_096
+
+    @property
+    def rows_setting(self) -> str:
+        """What makes parts smaller."""
+        by_label_rows = self.n_parts == 1 or self.largest <= 1.2 * self.config.label_rows
+        return "label_rows" if by_label_rows else "coverage to sample"
+
+    def points(self, n_rows: int) -> Need:
+        """Memory to read a part and see it in a view."""
+        whitened = 3 if any(view.whiten for view in self.config.views) else 0
+        copies = PART_COPIES + (self.n_parts > 1)  # the part before may still be held
+        return table("rows", n_rows, self.n_features, copies) + table(
+            "points", n_rows, max(self.columns), VIEW_COPIES + whitened
+        )
+
+    def routes(self, n_rows: int) -> Need:
+        """Memory to send rows to the anchors of a view."""
+        copies = 6 if self.config.eps > 0 else 4
+        return matrices(min(n_rows, ROUTED_ROWS), self.anchor_rows, copies)
+
+
+def setting_of(fit: FitSizes, rows: Need, solving: Need) -> str:
+    """Return what to change for a smaller task: what the larger part of it depends on."""
+    return "batch_rows" if solving.n_bytes > rows.n_bytes else fit.rows_setting
+
+
+def numbered_rows(fit: FitSizes) -> int:
+    """Return how many row numbers a task holds to know which rows are drawn."""
+    if fit.n_parts > 1:
+        return fit.store.chunks.chunk_rows + 65_536
+    # NumPy shuffles all numbers where more than a fiftieth of them is wanted.
+    is_shuffled = fit.part_rows[0] > fit.store.n_rows // 50
+    return fit.store.n_rows if is_shuffled else 2 * fit.part_rows[0]
