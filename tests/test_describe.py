@@ -167,7 +167,7 @@ def test_a_run_tells_how_far_it_is(made: Path, tmp_path: Path) -> None:
 def test_score_runs_tell_what_was_asked(made: Path) -> None:
     settings = facts_of(made / "scores.run")["settings"]
     assert settings["top_columns"] == 2
-    assert settings["parquet"] is True
+    assert settings["parquet"] == str(made / "table")
     assert settings["threshold"] == facts_of(made / "scores")["threshold"]
     assert "keep" not in settings
 

@@ -211,7 +211,7 @@ def test_a_list_of_files_cannot_lead_elsewhere(copied: Callable[[str], Path]) ->
     listed = json.loads((place / "_MANIFEST.json").read_text())
     listed["files"]["../../secret"] = {"bytes": 0, "sha256": ""}
     (place / "_MANIFEST.json").write_text(json.dumps(listed))
-    with pytest.raises(DamagedDataError, match="not in the list"):
+    with pytest.raises(DamagedDataError, match="not the name of a file"):
         digest(place)
 
 

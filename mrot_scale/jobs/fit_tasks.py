@@ -116,8 +116,8 @@ def gather_rows(
     """Put the rows of one part together, in order, as the method sees them."""
     config, stored_as = _method(method), open_store(store).schema
     if first is None:
-        counts = sum(work.array(p, "counts") for p in pieces)
-        schema = recounted(stored_as, counts, sum(p["facts"]["rows"] for p in pieces))
+        counts = np.sum([work.array(p, "counts") for p in pieces], axis=0)
+        schema = recounted(stored_as, counts, max(sum(p["facts"]["rows"] for p in pieces), 1))
     else:
         schema = Schema.from_bytes(work.text(first, "schema").encode(), "schema")
     decoder = Decoder(schema, stored_as)

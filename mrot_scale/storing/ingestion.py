@@ -30,8 +30,9 @@ Floats = NDArray[np.float64]
 LARGEST_LOSS = 0.01
 """Share of a column's distinct values that may fall together in float32."""
 
-_EXCLUDED, _NOT_INCLUDED, _PARTITION_KEY = "excluded", "not included", "partition key"
-ASKED_FOR = (_EXCLUDED, _NOT_INCLUDED, _PARTITION_KEY)
+_EXCLUDED, _NOT_INCLUDED = "excluded", "not included"
+_PARTITION_KEY, _CARRIED = "partition key", "carried along"
+ASKED_FOR = (_EXCLUDED, _NOT_INCLUDED, _PARTITION_KEY, _CARRIED)
 """Reasons to leave a column out that come from the user, who need not be told."""
 
 _SAMPLED_VALUES = 2**22
@@ -80,7 +81,9 @@ def choose_columns(
         reasons[id_column] = "row identifier"
     if like is not None:
         features = _columns_like(like, schema)
-        reasons |= {n: "not among the columns asked for" for n in schema.names if n not in features}
+        unknown = [n for n in schema.names if n not in features and n not in reasons]
+        reasons |= dict.fromkeys(unknown, "not among the columns asked for")
+        reasons |= {n: _CARRIED for n in keep or () if n in unknown}
     else:
         features = list(dict.fromkeys(include or schema.names))
         reasons |= _unusable(schema, features)

@@ -32,6 +32,10 @@ _S3_SETTINGS = {
 _S3_ROUNDS = 2
 """How often s3fs tries, botocore's attempts each time: left alone, both try for half an hour."""
 
+_S3_WRITE_S = 60.0
+_S3_SLOWEST = 2**20
+"""Bytes per second. Before a body is sent, aiohttp waits for leave to do so without any limit."""
+
 
 class Location:
     """An address of a file or folder; `location / "name"` is one below it."""
@@ -102,7 +106,7 @@ class Location:
         try:
             # Listings may be stale when other processes write: never cache them.
             options: dict[str, Any] = {} if self.is_local else {"use_listings_cache": False}
-            if _EXTRA_OF.get(self.protocol) != "s3":
+            if not self._is_s3:
                 return fsspec.filesystem(self.protocol, **options)
             made = fsspec.filesystem(self.protocol, **options, config_kwargs=_S3_SETTINGS)
             made.retries = _S3_ROUNDS
@@ -168,7 +172,7 @@ class Location:
             if self.is_local:
                 _replace_durably(self.path, content)
             else:
-                self.filesystem.pipe_file(self.address, content)
+                self.filesystem.pipe_file(self.address, content, **self._limit(content))
 
     def write_new(self, content: bytes) -> bool:
         """Write a file unless one is there already; tell whether it was written.
@@ -179,11 +183,19 @@ class Location:
             if self.is_local:
                 return _create_durably(self.path, content)
             try:
-                self.filesystem.pipe_file(self.address, content, mode="create")
+                limit = self._limit(content)
+                self.filesystem.pipe_file(self.address, content, mode="create", **limit)
             except FileExistsError:
                 # Perhaps our own: its answer was lost on the way, and it was sent again.
                 return self.read() == content
             return True
+
+    @property
+    def _is_s3(self) -> bool:
+        return _EXTRA_OF.get(self.protocol) == "s3"
+
+    def _limit(self, content: bytes) -> dict[str, float]:
+        return {"timeout": _S3_WRITE_S + len(content) / _S3_SLOWEST} if self._is_s3 else {}
 
     def append_line(self, line: bytes) -> None:
         """Add a line to a local file and wait until it is safe."""

@@ -25,10 +25,10 @@ _BLOCK_VALUES = 2**20
 """Most values in a block: wide tables get shorter blocks, so that memory stays bounded."""
 
 _DISTINCT_EVERY = 16
+"""Distinct values are counted in every so-manieth block: sorting is slow."""
+
 _DISTINCT_ROWS = 4_096
 """Rows in a row whose values must stay apart; among more of them some meet by mere chance."""
-
-"""Distinct values are counted in every so-manieth block: sorting is slow."""
 
 _SAFE_TO_SQUARE = (1e-130, 1e130)
 """Magnitudes between which sums of squared deviations keep to the range of float64."""

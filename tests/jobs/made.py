@@ -120,6 +120,7 @@ def stage_arrays(run: Path, stage: str) -> dict[str, NDArray[Any]]:
         for key, record in sorted(run_records(run).items())
         if key.startswith(f"{stage}/")
         for part, ref in record.objects.items()
+        if ref.spec is not None
     }
 
 
