@@ -29,6 +29,7 @@ from mrot_scale.jobs.opening import (
     run_location,
     settled,
 )
+from mrot_scale.jobs.planning import plan_fit_job
 from mrot_scale.model.columns import load_schema
 from mrot_scale.model.directory import FORMAT, FORMAT_VERSION
 from mrot_scale.model.regressors import n_folds
@@ -94,6 +95,7 @@ def fit(
         if source.is_table and not source.is_object:
             _ingest_source(source, exclude_where, settings, new_run, progress)
         opened = source.opened(lambda found: check_fit_input(found, settings, exclude_where))
+        plan_fit_job(opened, settings, calibrated=False).check()
         run = RunFolder.open(place, terms, new_run=new_run)
         run.drop_damaged()
         with opened_runner(run, settings, progress, opened.location) as runner:

@@ -22,6 +22,7 @@ from mrot_scale.jobs.opening import (
     run_location,
     settled,
 )
+from mrot_scale.jobs.plan_score import plan_score
 from mrot_scale.jobs.score_tasks import ScoreOptions
 from mrot_scale.model.lightgbm_model import LightgbmModel
 from mrot_scale.model.persist import load_model, model_schema
@@ -112,6 +113,7 @@ def score(
         if source.is_table and not source.is_object:
             _ingest_source(source, place, keep, settings, new_run, progress)
         opened = source.opened(lambda found: check_score_input(fitted, found, options))
+        plan_score(fitted, opened, options, settings, calibrated=False).check()
         run = RunFolder.open(folder, terms, new_run=new_run)
         run.drop_damaged()
         with opened_runner(run, settings, progress, opened.location, place) as runner:
