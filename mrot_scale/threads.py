@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from numbers import Integral
+from threading import Lock
 from typing import Any
 
 from mrot_scale.errors import ConfigError
@@ -35,6 +36,35 @@ def start_native_libraries_small() -> None:
         os.environ.setdefault(name, "1")
 
 
+class _NativeLimit:
+    """Native libraries held to one thread for as long as anybody needs it.
+
+    The limit is the process's, so the first to come sets it and the last to go lifts it: tasks
+    that overlap in one process must not lift it for each other.
+    """
+
+    def __init__(self) -> None:
+        self._lock, self._n_users = Lock(), 0
+        self._limits: Any = None
+
+    def enter(self) -> None:
+        from threadpoolctl import threadpool_limits
+
+        with self._lock:
+            if self._n_users == 0:
+                self._limits = threadpool_limits(limits=1)
+            self._n_users += 1
+
+    def leave(self) -> None:
+        with self._lock:
+            self._n_users -= 1
+            if self._n_users == 0:
+                self._limits.restore_original_limits()
+
+
+_LIMIT = _NativeLimit()
+
+
 @contextmanager
 def one_native_thread() -> Iterator[None]:
     """Hold BLAS and OpenMP of this process to one thread each.
@@ -42,10 +72,11 @@ def one_native_thread() -> Iterator[None]:
     Work is shared out by rows and batches over Python threads instead: results then do not depend
     on how a library would have split its sums, and no library's threads wait for each other.
     """
-    from threadpoolctl import threadpool_limits
-
-    with threadpool_limits(limits=1):
+    _LIMIT.enter()
+    try:
         yield
+    finally:
+        _LIMIT.leave()
 
 
 def native_pools() -> list[dict[str, Any]]:

@@ -36,3 +36,13 @@ def test_native_libraries_are_held_to_one_thread() -> None:
     with one_native_thread():
         assert {pool["num_threads"] for pool in threadpool_info()} == {1}
     assert max(pool["num_threads"] for pool in threadpool_info()) == available_cores()
+
+
+def test_tasks_that_overlap_do_not_lift_the_limit_for_each_other() -> None:
+    np.ones((4, 4)) @ np.ones((4, 4))  # a library with threads is loaded
+    first, second = one_native_thread(), one_native_thread()
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert {pool["num_threads"] for pool in threadpool_info()} == {1}
+    second.__exit__(None, None, None)
