@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from mrot_scale import MROT, MethodConfig, load_config
 from mrot_scale.config import (
+    ClusterConfig,
     Config,
     StoreConfig,
     ViewConfig,
@@ -237,10 +238,16 @@ def test_a_block_that_is_none_is_told_even_where_flags_set_it(tmp_path: Path) ->
     ],
 )
 def test_sizes_are_written_as_people_write_them(written_as: Any, count: int) -> None:
-    store = StoreConfig(chunk_bytes=written_as)
-    assert store.chunk_bytes == count
-    assert StoreConfig.model_validate_json(store.model_dump_json()) == store
-    assert store.model_dump()["chunk_bytes"] == count
+    cluster = ClusterConfig(memory_limit=written_as)
+    assert cluster.memory_limit == count
+    assert ClusterConfig.model_validate_json(cluster.model_dump_json()) == cluster
+    assert cluster.model_dump()["memory_limit"] == count
+
+
+@pytest.mark.parametrize("size", ["0", "257MiB", "1TiB"])
+def test_chunks_that_no_worker_could_hold_are_refused(size: str) -> None:
+    with pytest.raises(ConfigError, match="store.chunk_bytes"):
+        load_config(overrides={"store": {"chunk_bytes": size}}, environment={})
 
 
 @pytest.mark.parametrize("wrong", ["16XB", "-1", 0, -3, "MiB", "", True, "4iB", "1e3", 1.5, "0MB"])

@@ -67,7 +67,7 @@ def test_ctrl_c_ends_a_run_that_the_same_command_finishes(work: Location) -> Non
     assert_same_files(contents(work / "interrupted"), contents(work / "expected"))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("number", ENDINGS, ids=["SIGINT", "SIGTERM"])
 @pytest.mark.parametrize("group", [True, False], ids=["to the group", "to the driver alone"])
 @pytest.mark.parametrize("moment", ["workers start", "tasks run"])

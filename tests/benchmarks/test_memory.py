@@ -8,7 +8,7 @@ import pytest
 from benchmarks.memory import COMMANDS, growth, main, stage_seconds
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_each_command_is_measured_as_the_table_grows(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -8,7 +8,7 @@ import pytest
 from benchmarks.parallel import main, ratios
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_both_sides_are_timed_on_the_same_stages(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -135,7 +135,7 @@ def test_any_cut_gives_the_bytes_of_the_whole(
     pipeline(tmp_path, **cut).check_equal(whole[1])
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("workers", [1, 2, 3])
 @pytest.mark.parametrize("chunk_rows", [101, 512, 1_500])
 def test_any_number_of_workers_gives_the_bytes_of_the_whole(

@@ -16,7 +16,7 @@ N_COLUMNS = 128
 N_ROWS = 3 * LIMIT_BYTES // (4 * N_COLUMNS)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(900)
 def test_a_third_of_the_table_is_memory_enough(tmp_path: Path) -> None:
     write_table(tmp_path / "table.parquet", N_ROWS, N_COLUMNS)

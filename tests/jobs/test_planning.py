@@ -244,7 +244,7 @@ def measured_and_planned(tmp_path: Path, n_rows: int, n_columns: int, **settings
     return peaks, [stage for plan in plans for stage in plan.stages]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_tasks_stay_within_the_memory_planned(tmp_path: Path) -> None:
     settings = {"zone": "batch", "batch_rows": 128, "repeats": 1, "label_rows": 20_000}
     views = [{"scaling": "robust"}]
@@ -263,7 +263,7 @@ MORE: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("settings", MORE.values(), ids=MORE.keys())
 def test_more_kinds_of_tasks_stay_within_the_memory_planned(
     tmp_path: Path, settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
@@ -276,7 +276,7 @@ def test_more_kinds_of_tasks_stay_within_the_memory_planned(
         assert stage.task_bytes <= 8 * peaks[stage.name], (stage, peaks[stage.name])
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("eps", [0.0, 0.05])
 def test_whole_tables_stay_within_the_memory_planned(tmp_path: Path, eps: float) -> None:
     views, n_rows = [{"scaling": "robust"}], 1_200

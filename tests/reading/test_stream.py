@@ -9,7 +9,7 @@ from tests.reading.samples import sample
 
 
 @pytest.mark.parametrize(
-    ("n_columns", "n_rows"), [(0, BATCH_ROWS), (1, BATCH_ROWS), (128, BATCH_ROWS), (1024, 8192)]
+    ("n_columns", "n_rows"), [(0, BATCH_ROWS), (1, BATCH_ROWS), (16, BATCH_ROWS), (1024, 1024)]
 )
 def test_wide_tables_get_shorter_batches(n_columns: int, n_rows: int) -> None:
     assert rows_per_batch(n_columns) == n_rows

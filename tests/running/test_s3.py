@@ -187,7 +187,7 @@ def test_a_store_that_is_down_is_told_within_seconds(elsewhere: pytest.MonkeyPat
     expect_down("exists", elsewhere)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("verb", VERBS)
 def test_a_store_that_is_down_is_told_by_every_verb(
     verb: str, elsewhere: pytest.MonkeyPatch
@@ -204,7 +204,7 @@ def expect_down(verb: str, elsewhere: pytest.MonkeyPatch) -> None:
     assert time.monotonic() - start < 30
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("verb", ["read", "write"])
 def test_a_store_that_never_answers_is_given_up_after_two_minutes(
     verb: str, elsewhere: pytest.MonkeyPatch
