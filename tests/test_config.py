@@ -246,7 +246,7 @@ def test_sizes_are_written_as_people_write_them(written_as: Any, count: int) -> 
 
 @pytest.mark.parametrize("size", ["0", "257MiB", "1TiB"])
 def test_chunks_that_no_worker_could_hold_are_refused(size: str) -> None:
-    with pytest.raises(ConfigError, match="store.chunk_bytes"):
+    with pytest.raises(ConfigError, match="chunk_bytes"):
         load_config(overrides={"store": {"chunk_bytes": size}}, environment={})
 
 
