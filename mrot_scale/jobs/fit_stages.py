@@ -1,0 +1,311 @@
+"""The stages of a fit in order, each a list of tasks over views, parts, repeats and blocks.
+
+What tasks do is in `fit_tasks`; what they may assume about each other's output is the records
+passed along here.
+"""
+
+import json
+from typing import Any
+
+from mrot_scale.config import Config
+from mrot_scale.encoding import rare_levels
+from mrot_scale.fitting import plan_fit
+from mrot_scale.jobs.labelled import EFFORT_BLOCK_BATCHES, ROUTE_BLOCK_ROWS, label_plan
+from mrot_scale.model.directory import FORMAT, FORMAT_VERSION
+from mrot_scale.model.regressors import n_folds
+from mrot_scale.running.commit import Record, task_key
+from mrot_scale.running.publish import Folder
+from mrot_scale.running.runner import Runner
+from mrot_scale.running.tasks import Task, records_json
+from mrot_scale.storing.store import FeatureStore
+
+_TASKS = "mrot_scale.jobs.fit_tasks"
+
+
+class FitStages:
+    """The stages of one fit."""
+
+    def __init__(
+        self, runner: Runner, store: FeatureStore, config: Config, exclude: str | None
+    ) -> None:
+        self._runner, self._store, self._config = runner, store, config
+        self._exclude = exclude
+        self._common = {"method": config.method.model_dump_json()}
+        self._views = range(len(config.views))
+
+    def run(self) -> Folder:
+        """Run all stages and return the folder that is the model."""
+        parts = self._sample()
+        first = parts[0].to_json()
+        learnt = self._learn_views(first)
+        zones = self._neighbours(parts, learnt)
+        efforts = self._efforts(parts, learnt, zones)
+        anchors = self._anchors(first, learnt, zones)
+        views = self._calibrate(first, learnt, anchors, efforts)
+        labels = self._label(parts, efforts, views)
+        imagined = self._imagine(first, views, learnt, anchors)
+        trained, folds = self._train(parts, labels, imagined)
+        assembled = self._assemble(first, views, learnt, anchors, folds, trained)
+        validated = self._validate(first, assembled, views, zones)
+        return _model_folder(assembled, validated)
+
+    def _task(self, function: str, key: str, **arguments: Any) -> Task:
+        return Task(key, f"{_TASKS}:{function}", self._common | arguments)
+
+    def _sample(self) -> list[Record]:
+        """Draw the labelled rows: one pass over the store, then each part put together."""
+        address = self._store.location.address
+        coverage = self._config.coverage
+        drawn = self._runner.stage(
+            "sample",
+            [
+                self._task(
+                    "draw_rows",
+                    task_key("sample", chunk),
+                    store=address,
+                    chunk=chunk,
+                    coverage=coverage,
+                    exclude=self._exclude,
+                )
+                for chunk in self._store.chunks
+            ],
+        )
+        n_parts = label_plan(self._store, self._config, coverage).n_parts
+        parts: list[Record] = []
+        for part in range(n_parts):
+            task = self._task(
+                "gather_rows",
+                task_key("gather", part),
+                pieces=[_piece(record, part) for record in drawn],
+                part=part,
+                store=address,
+                first=parts[0].to_json() if parts else None,
+            )
+            parts.append(self._runner.one(task))
+        return parts
+
+    def _learn_views(self, first: Any) -> list[Any]:
+        tasks = [
+            self._task("learn_view", task_key("views", v), part=first, view=v) for v in self._views
+        ]
+        return records_json(self._runner.stage("views", tasks))
+
+    def _neighbours(self, parts: list[Record], learnt: list[Any]) -> list[list[Any]] | None:
+        """Measure zones by reference, where they are: for each view, for each part."""
+        setup = plan_fit(parts[0].facts["rows"], self._config.method, 1, None)
+        if not setup.measures_zones:
+            return None
+        tasks = [
+            self._task(
+                "measure_zones",
+                task_key("neighbours", v, p),
+                part=part.to_json(),
+                first=parts[0].to_json(),
+                view=v,
+                learnt=learnt[v],
+            )
+            for v in self._views
+            for p, part in enumerate(parts)
+        ]
+        return self._by_view(self._runner.stage("neighbours", tasks), len(parts))
+
+    def _by_view(self, records: list[Record], per_view: int) -> list[list[Any]]:
+        found = records_json(records)
+        return [found[v * per_view : (v + 1) * per_view] for v in self._views]
+
+    def _efforts(
+        self, parts: list[Record], learnt: list[Any], zones: list[list[Any]] | None
+    ) -> list[list[list[Any]]]:
+        """Solve every batch: for each view, for each part, the blocks of all repeats in order."""
+        tasks, places = [], []
+        for v in self._views:
+            for p, part in enumerate(parts):
+                plan = plan_fit(part.facts["rows"], self._config.method, 1, None).plan
+                blocks = -(-plan.batches_per_repeat // EFFORT_BLOCK_BATCHES)
+                for repeat in range(plan.repeats):
+                    for block in range(blocks):
+                        places.append((v, p))
+                        tasks.append(
+                            self._task(
+                                "solve_efforts",
+                                task_key("efforts", v, p, repeat, block),
+                                part=part.to_json(),
+                                view=v,
+                                learnt=learnt[v],
+                                zones=None if zones is None else zones[v][p],
+                                repeat=repeat,
+                                block=block,
+                            )
+                        )
+        found: list[list[list[Any]]] = [[[] for _ in parts] for _ in self._views]
+        for (v, p), record in zip(places, self._runner.stage("efforts", tasks), strict=True):
+            found[v][p].append(record.to_json())
+        return found
+
+    def _anchors(self, first: Any, learnt: list[Any], zones: list[list[Any]] | None) -> list[Any]:
+        tasks = [
+            self._task(
+                "solve_anchors",
+                task_key("anchors", v),
+                part=first,
+                view=v,
+                learnt=learnt[v],
+                zones=None if zones is None else zones[v][0],
+            )
+            for v in self._views
+        ]
+        return records_json(self._runner.stage("anchors", tasks))
+
+    def _calibrate(
+        self, first: Any, learnt: list[Any], anchors: list[Any], efforts: list[list[list[Any]]]
+    ) -> list[Any]:
+        """Send the sample to the anchors and find how rare each effort is."""
+        n_blocks = -(-first["facts"]["rows"] // ROUTE_BLOCK_ROWS)
+        routes = self._by_view(
+            self._runner.stage(
+                "routes",
+                [
+                    self._task(
+                        "route_rows",
+                        task_key("routes", v, block),
+                        part=first,
+                        view=v,
+                        learnt=learnt[v],
+                        anchors=anchors[v],
+                        block=block,
+                    )
+                    for v in self._views
+                    for block in range(n_blocks)
+                ],
+            ),
+            n_blocks,
+        )
+        tasks = [
+            self._task(
+                "calibrate",
+                task_key("calibrate", v),
+                part=first,
+                view=v,
+                learnt=learnt[v],
+                anchors=anchors[v],
+                efforts=efforts[v][0],
+                routes=routes[v],
+            )
+            for v in self._views
+        ]
+        return records_json(self._runner.stage("calibrate", tasks))
+
+    def _label(
+        self, parts: list[Record], efforts: list[list[list[Any]]], views: list[Any]
+    ) -> list[Record]:
+        tasks = [
+            self._task(
+                "label_rows",
+                task_key("label", p),
+                part=part.to_json(),
+                efforts=[efforts[v][p] for v in self._views],
+                views=views,
+            )
+            for p, part in enumerate(parts)
+        ]
+        return self._runner.stage("label", tasks)
+
+    def _imagine(
+        self, first: Any, views: list[Any], learnt: list[Any], anchors: list[Any]
+    ) -> Any | None:
+        """Make rows with rare categories, where there are categories."""
+        if not rare_levels(self._store.schema):
+            return None
+        task = self._task(
+            "imagine_categories",
+            task_key("imagine", 0),
+            part=first,
+            views=views,
+            learnt=learnt,
+            anchors=anchors,
+        )
+        return self._runner.one(task).to_json()
+
+    def _train(
+        self, parts: list[Record], labels: list[Record], imagined: Any | None
+    ) -> tuple[Any, list[Any]]:
+        """Train the score model, and one per fold to see what it says of rows it has not seen."""
+        first, label = parts[0].to_json(), labels[0].to_json()
+        kind = self._regressor(first, label)
+        tasks = [
+            self._task(
+                "train_model",
+                task_key("train", 0),
+                parts=records_json(parts),
+                labels=records_json(labels),
+                imagined=imagined,
+                kind=kind,
+            )
+        ]
+        tasks += [
+            self._task(
+                "train_fold",
+                task_key("train", 1 + fold),
+                part=first,
+                labels=label,
+                imagined=imagined,
+                kind=kind,
+                fold=fold,
+            )
+            for fold in range(n_folds(first["facts"]["rows"], self._config.folds))
+        ]
+        trained, *folds = records_json(self._runner.stage("train", tasks))
+        return trained, folds
+
+    def _regressor(self, first: Any, label: Any) -> str:
+        if self._config.regressor != "auto":
+            return self._config.regressor
+        task = self._task("choose_regressor", task_key("choose", 0), part=first, labels=label)
+        return str(self._runner.one(task).facts["kind"])
+
+    def _assemble(self, first: Any, *by_view_and_fold: Any) -> Record:
+        views, learnt, anchors, folds, trained = by_view_and_fold
+        task = self._task(
+            "assemble_model",
+            task_key("assemble", 0),
+            part=first,
+            views=views,
+            learnt=learnt,
+            anchors=anchors,
+            folds=folds,
+            trained=trained,
+            settings=threshold_settings(self._config),
+        )
+        return self._runner.one(task)
+
+    def _validate(
+        self, first: Any, assembled: Record, views: list[Any], zones: list[list[Any]] | None
+    ) -> Record:
+        recall = [z["facts"]["recall"] for view in zones or [] for z in view]
+        stability = {f"view{i}": view["facts"]["stability"] for i, view in enumerate(views)}
+        facts = {"index_recall": min(recall, default=1.0), "effort_stability": stability}
+        task = Task(
+            task_key("validate", 0),
+            f"{_TASKS}:validate_model",
+            {"part": first, "assembled": assembled.to_json(), "facts": facts},
+        )
+        return self._runner.one(task)
+
+
+def _piece(record: Record, part: int) -> Any:
+    """Return what gathering one part needs to know of a chunk: not the other parts."""
+    wanted = (f"part{part}", "held", "counts") if part == 0 else (f"part{part}",)
+    kept = {name: record.objects[name] for name in wanted}
+    return Record(record.key, kept, record.facts).to_json()
+
+
+def _model_folder(assembled: Record, validated: Record) -> Folder:
+    folder = Folder(FORMAT, FORMAT_VERSION, objects=dict(assembled.objects))
+    text = json.dumps(validated.facts, indent=1, sort_keys=True, allow_nan=False) + "\n"
+    folder.small["validation.json"] = text.encode()
+    return folder
+
+
+def threshold_settings(config: Config) -> dict[str, Any]:
+    """Return what a model keeps of the settings for scoring."""
+    return {"method": config.scoring.method, "contamination": config.scoring.contamination}
