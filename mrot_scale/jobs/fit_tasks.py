@@ -119,7 +119,7 @@ def gather_rows(
         counts = np.sum([work.array(p, "counts") for p in pieces], axis=0)
         schema = recounted(stored_as, counts, max(sum(p["facts"]["rows"] for p in pieces), 1))
     else:
-        schema = Schema.from_bytes(work.text(first, "schema").encode(), "schema")
+        schema = _schema(work, first)
     decoder = Decoder(schema, stored_as)
     rows = np.concatenate([decoder.rows(work.array(p, f"part{part}")) for p in pieces])
     if len(rows) < 2:

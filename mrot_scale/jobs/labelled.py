@@ -49,13 +49,6 @@ class LabelPlan:
         fitting = max(self.label_rows, _PART_BYTES // (4 * self.n_features))
         return -(-self.n_rows // min(fitting, _LARGEST_PART_ROWS))
 
-    @property
-    def largest_part_rows(self) -> int:
-        """About how many rows the largest part has."""
-        if self.n_parts == 1:
-            return min(self.n_rows, self.label_rows) if self.coverage == "sample" else self.n_rows
-        return int(1.1 * self.n_rows / self.n_parts)
-
     def rows_of_part(self, part: int, start: int, stop: int) -> Ids:
         """Return the rows of a part among `start` to `stop`, ascending."""
         if self.n_parts == 1:

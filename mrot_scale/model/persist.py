@@ -1,6 +1,5 @@
 """A fitted model to files and back, part by part."""
 
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from mrot_scale.model.regressors import ScoreModel, SklearnModel, sklearn_regres
 from mrot_scale.scoring import FittedModel, FittedView
 from mrot_scale.storing.location import Location
 from mrot_scale.storing.schema import Schema
+from mrot_scale.versions import version_of
 
 METHODS: tuple[Method, ...] = ("model", "effort")
 _LIBRARIES = ("numpy", "scipy", "scikit-learn", "POT", "faiss-cpu", "lightgbm")
@@ -77,14 +77,7 @@ def model_schema(model: FittedModel) -> Schema:
 
 def library_versions() -> dict[str, str]:
     """Return the versions that decide the numbers, for the record."""
-    return {"mrot-scale": __version__} | {name: _version_of(name) for name in _LIBRARIES}
-
-
-def _version_of(distribution: str) -> str:
-    try:
-        return version(distribution)
-    except PackageNotFoundError:  # installed under another name, as by conda
-        return "unknown"
+    return {"mrot-scale": __version__} | {name: version_of(name) for name in _LIBRARIES}
 
 
 def model_of(files: ModelFiles) -> tuple[FittedModel, dict[str, Any]]:

@@ -3,12 +3,12 @@
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from importlib.metadata import PackageNotFoundError, version
 from uuid import uuid4
 
 from mrot_scale import __version__
 from mrot_scale.errors import MrotError
 from mrot_scale.storing.location import Location
+from mrot_scale.versions import version_of
 
 DECIDING_LIBRARIES = (
     "numpy",
@@ -28,14 +28,7 @@ DECIDING_LIBRARIES = (
 def worker_versions() -> dict[str, str]:
     """Return the versions in this process that all workers must share."""
     found = {"python": ".".join(map(str, sys.version_info[:2])), "mrot-scale": __version__}
-    return found | {name: _version_of(name) for name in DECIDING_LIBRARIES}
-
-
-def _version_of(distribution: str) -> str:
-    try:
-        return version(distribution)
-    except PackageNotFoundError:  # installed under another name, as by conda
-        return "unknown"
+    return found | {name: version_of(name) for name in DECIDING_LIBRARIES}
 
 
 @contextmanager
