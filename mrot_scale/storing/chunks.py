@@ -3,12 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
 from mrot_scale.errors import ConfigError
-
-Ids = NDArray[np.int64]
 
 LARGEST_CHUNK_ROWS = 524_288
 """Narrow tables stop here: a chunk is also one task, and some of its arrays are wider than it."""
@@ -37,20 +32,6 @@ class RowChunks:
             raise IndexError(f"chunk {chunk} is not among {len(self)}")
         start = chunk * self.chunk_rows
         return start, min(start + self.chunk_rows, self.n_rows)
-
-    def row_to_chunk(self, row: int) -> int:
-        """Return the chunk a row rests in."""
-        if not 0 <= row < self.n_rows:
-            raise IndexError(f"row {row} is not among {self.n_rows}")
-        return row // self.chunk_rows
-
-    def rows_by_chunk(self, rows: Ids) -> Iterator[tuple[int, Ids]]:
-        """Yield each chunk that holds some of the ascending rows, with their places in it."""
-        chunks = rows // self.chunk_rows
-        present, starts = np.unique(chunks, return_index=True)
-        stops = [*starts[1:], len(rows)][: len(starts)]
-        for chunk, start, stop in zip(present, starts, stops, strict=True):
-            yield int(chunk), rows[start:stop] - int(chunk) * self.chunk_rows
 
 
 def rows_per_chunk(chunk_bytes: int, n_features: int) -> int:
