@@ -10,6 +10,7 @@ from matplotlib.colors import LogNorm, Normalize, PowerNorm
 from matplotlib.lines import Line2D
 from matplotlib.style import context
 
+from benchmarks.figure_style import BLUE, GREEN, INK, PURPLE, STYLE, VERMILION, new_panels
 from benchmarks.toy_problem import (
     N_ANOMALIES,
     N_NORMAL,
@@ -25,19 +26,7 @@ from benchmarks.toy_problem import (
     kernel_density,
     smoothed_cdf,
 )
-from benchmarks.toy_style import (
-    BLUE,
-    GREEN,
-    INK,
-    KINDS,
-    MAP,
-    PURPLE,
-    STYLE,
-    VERMILION,
-    name_plane,
-    new_panels,
-    sample_dots,
-)
+from benchmarks.toy_style import KINDS, MAP, name_plane, sample_dots
 
 ROUTES = (
     ("normal sends to normal", 0, 0, BLUE, 0.3),
