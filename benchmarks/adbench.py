@@ -69,7 +69,7 @@ def run(given: argparse.Namespace) -> None:
 
 def chosen_families(names: str | None) -> dict[str, Family]:
     """Return the families named, in order; all when none is."""
-    return {name: FAMILIES[name] for name in _chosen(names, list(FAMILIES), "--methods")}
+    return {name: FAMILIES[name] for name in chosen_names(names, list(FAMILIES), "--methods")}
 
 
 def chosen_tasks(paths: dict[str, Path], given: argparse.Namespace) -> list[Task]:
@@ -77,7 +77,7 @@ def chosen_tasks(paths: dict[str, Path], given: argparse.Namespace) -> list[Task
     half_of = halves(list(paths))
     names = [
         name
-        for name in _chosen(given.sets, list(paths), "--sets")
+        for name in chosen_names(given.sets, list(paths), "--sets")
         if given.half in ("all", half_of[name])
     ]
     sizes = {name: load_set(paths[name])[0].size for name in names}
@@ -88,7 +88,8 @@ def chosen_tasks(paths: dict[str, Path], given: argparse.Namespace) -> list[Task
     ]
 
 
-def _chosen(names: str | None, known: list[str], option: str) -> list[str]:
+def chosen_names(names: str | None, known: list[str], option: str) -> list[str]:
+    """Return those of the known names that are asked for, in order; all when none is."""
     wanted = known if names is None else [name.strip() for name in names.split(",")]
     unknown = [name for name in wanted if name not in known]
     if unknown:

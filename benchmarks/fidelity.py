@@ -20,17 +20,17 @@ from scipy.stats import spearmanr
 
 from mrot_scale.config import MethodConfig, ViewConfig
 from mrot_scale.fitting import (
-    anchor_stage,
     batch_stage,
     measure_neighbours,
     plan_fit,
     route_stage,
-    unseen_routes,
+    view_anchors,
     view_points,
 )
 from mrot_scale.method.efforts import effort_floor, mean_log_efforts, transport_efforts
 from mrot_scale.scoring import problem_of
 from mrot_scale.seeds import generator
+from mrot_scale.standing import unseen_routes
 
 Floats = NDArray[np.float64]
 
@@ -72,15 +72,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def agreement(dataset: str, rows: Floats, scaling: str, repeats: int) -> Agreement:
     """Return the rank correlations of one table in one view, at the default zone mass."""
     view = ViewConfig.model_validate({"scaling": scaling})
-    config = MethodConfig(repeats=repeats, views=(view,))
+    config = MethodConfig(repeats=repeats, views=(view,), distrust=0.0)
     setup = plan_fit(len(rows), config, threads=2, progress=None)
     points = measure_neighbours([view_points(rows, view)], setup)
     exact = transport_efforts(points[0].rows, problem_of(config))
     efforts = batch_stage(points, setup)[0]
     floor = effort_floor(efforts)
     minibatch = mean_log_efforts(efforts, floor)
-    anchors = anchor_stage(points, setup)
-    routes = unseen_routes(route_stage(points, anchors, setup)[0], anchors[0], minibatch)
+    anchors = view_anchors(points[0], setup)
+    own = np.repeat(np.exp(minibatch)[:, None], len(anchors), axis=1)
+    routes = unseen_routes(route_stage(points, [anchors], setup)[0], anchors, own)
     group = np.unique(points[0].rows, axis=0, return_inverse=True)[1].reshape(-1)
     truth = _mean_of_copies(mean_log_efforts(exact[:, None], floor), group)
     return Agreement(

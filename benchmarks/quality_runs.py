@@ -59,8 +59,12 @@ def pending_units(
         for task in sorted(tasks, key=lambda task: -task.size)
         for family in families
     ]
-    retry = bool(options.get("retry_failed"))
-    return [unit for unit in units if wanted_methods(unit, cells, retry_failed=retry)]
+    return unfinished(units, cells, retry_failed=bool(options.get("retry_failed")))
+
+
+def unfinished(units: Sequence[Unit], cells: CellFile, *, retry_failed: bool) -> list[Unit]:
+    """Return the units with a method that has no finished cell."""
+    return [unit for unit in units if wanted_methods(unit, cells, retry_failed=retry_failed)]
 
 
 def wanted_methods(unit: Unit, cells: CellFile, *, retry_failed: bool) -> set[str]:

@@ -28,11 +28,11 @@ class Split:
     """1 for each test row that is an anomaly, 0 for the others."""
 
 
-def set_paths(folder: Path) -> dict[str, Path]:
+def set_paths(folder: Path, pattern: str = "*.npz") -> dict[str, Path]:
     """Return the files of a folder of data sets by name, sorted."""
-    paths = {path.stem: path for path in sorted(folder.glob("*.npz"))}
+    paths = {path.stem: path for path in sorted(folder.glob(pattern))}
     if not paths:
-        raise MissingInputError(f"No .npz file in {folder}.")
+        raise MissingInputError(f"No {pattern} file in {folder}.")
     return paths
 
 

@@ -35,7 +35,7 @@ class Comparison:
         for cell in self.cells:
             grouped.setdefault((cell["method"], cell["dataset"]), []).append(cell)
         for (method, dataset), cells in grouped.items():
-            found[method][dataset] = _mean(cell[metric] for cell in cells if metric in cell)
+            found[method][dataset] = mean_of(cell[metric] for cell in cells if metric in cell)
         return found
 
     def sets(self) -> list[str]:
@@ -83,14 +83,14 @@ def _averages(comparison: Comparison, means: dict[str, SetMeans], method: str) -
     found: dict[str, Any] = {}
     for metric, by_method in means.items():
         sets = {name: value for name, value in by_method[method].items() if value is not None}
-        found[metric] = _mean(sets.values())
+        found[metric] = mean_of(sets.values())
         for half in HALVES:
-            found[f"{metric}_{half}"] = _mean(
+            found[f"{metric}_{half}"] = mean_of(
                 value for name, value in sets.items() if comparison.half_of.get(name) == half
             )
         base = by_method.get(comparison.reference, {})
         pairs = ((value, base.get(name)) for name, value in sets.items())
-        found[f"{metric}_gain"] = _mean(
+        found[f"{metric}_gain"] = mean_of(
             value - other for value, other in pairs if other is not None
         )
         found["n_sets"] = len(sets)
@@ -109,7 +109,8 @@ def _costs(cells: Iterable[Cell], method: str) -> dict[str, Any]:
     }
 
 
-def _mean(values: Iterable[float]) -> float | None:
+def mean_of(values: Iterable[float]) -> float | None:
+    """Return the mean, None of nothing."""
     listed = list(values)
     return fmean(listed) if listed else None
 
@@ -129,35 +130,47 @@ _COLUMNS = {
 
 def summary_table(comparison: Comparison) -> str:
     """Return the summary in Markdown."""
-    heads = ["method", *_COLUMNS, "fit s", "score s", "sets", "failed cells (sets)"]
-    return _markdown(heads, [_summary_row(comparison, r) for r in summary(comparison)])
+    heads = ["method", *_columns(comparison), "fit s", "score s", "sets", "failed cells (sets)"]
+    return markdown(heads, [_summary_row(comparison, r) for r in summary(comparison)])
 
 
 def _summary_row(comparison: Comparison, record: dict[str, Any]) -> list[str]:
-    numbers = [_number(record[key], signed=key.endswith("gain")) for key in _COLUMNS.values()]
+    keys = _columns(comparison).values()
+    numbers = [number(record[key], signed=key.endswith("gain")) for key in keys]
     failed = f"{record['n_failed']} ({record['n_failed_sets']})" if record["n_failed"] else "0"
     seconds = [f"{record[key]:,.1f}" for key in ("fit_s", "score_s")]
     return [comparison.label(record["method"]), *numbers, *seconds, str(record["n_sets"]), failed]
 
 
-def set_table(comparison: Comparison, metric: str) -> str:
+def _columns(comparison: Comparison) -> dict[str, str]:
+    """Return the columns to show: those of halves only where sets are parted into halves."""
+    return {
+        head: key
+        for head, key in _COLUMNS.items()
+        if comparison.half_of or not key.endswith(HALVES)
+    }
+
+
+def set_table(comparison: Comparison, metric: str, first: str = "set") -> str:
     """Return the mean of each method on each set in Markdown, the best in bold."""
     means = comparison.means(metric)
-    heads = ["set", "half", *(comparison.label(method) for method in comparison.methods)]
+    parted = ["half"] if comparison.half_of else []
+    heads = [first, *parted, *(comparison.label(method) for method in comparison.methods)]
     rows = []
     for name in comparison.sets():
         values = [means[method].get(name) for method in comparison.methods]
         tried = [name in means[method] for method in comparison.methods]
-        rows.append([name, comparison.half_of.get(name, NOTHING), *_marked(values, tried)])
-    return _markdown(heads, rows)
+        half = [comparison.half_of.get(name, NOTHING)] if comparison.half_of else []
+        rows.append([name, *half, *_marked(values, tried)])
+    return markdown(heads, rows)
 
 
 def _marked(values: list[float | None], tried: list[bool]) -> list[str]:
     texts = [
-        _number(value) if value is not None or not was_tried else "failed"
+        number(value) if value is not None or not was_tried else "failed"
         for value, was_tried in zip(values, tried, strict=True)
     ]
-    best = _number(max((value for value in values if value is not None), default=None))
+    best = number(max((value for value in values if value is not None), default=None))
     return [f"**{text}**" if text == best != NOTHING else text for text in texts]
 
 
@@ -175,12 +188,14 @@ def failures(comparison: Comparison) -> str:
     return "\n".join(lines) if lines else "None."
 
 
-def _number(value: float | None, *, signed: bool = False) -> str:
+def number(value: float | None, *, signed: bool = False) -> str:
+    """Return the points as tables show them."""
     if value is None:
         return NOTHING
     return f"{value:+.2f}" if signed else f"{value:.2f}"
 
 
-def _markdown(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+def markdown(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table in Markdown, all but its first column to the right."""
     rule = ["---", *("---:" for _ in heads[1:])]
     return "\n".join("| " + " | ".join(row) + " |" for row in (heads, rule, *rows))

@@ -114,6 +114,22 @@ class ViewConfig(_Settings):
     whiten: int | None = Field(default=None, ge=1)
     """Principal components kept and scaled to unit variance; for wide embeddings, say 128."""
 
+    separate: bool = False
+    """Look at each column by itself, and average how rare rows are in them; needs distrust."""
+
+    alpha: float | None = Field(default=None, gt=0, lt=0.5)
+    """Zone mass in this view instead of the method's."""
+
+    @model_validator(mode="after")
+    def _separate_or_whitened(self) -> Self:
+        if self.separate and self.whiten is not None:
+            raise ValueError("whiten mixes the columns that separate would look at one by one")
+        return self
+
+
+_WHOLE_VIEWS = tuple(ViewConfig(scaling=s) for s in ("none", "standard", "robust"))
+"""What a single pass looks at."""
+
 
 class MethodConfig(_Settings):
     """How efforts are computed, calibrated and learnt."""
@@ -151,12 +167,18 @@ class MethodConfig(_Settings):
     views: tuple[ViewConfig, ...] = Field(
         default=(
             ViewConfig(scaling="none"),
-            ViewConfig(scaling="standard"),
             ViewConfig(scaling="robust"),
+            ViewConfig(scaling="robust", separate=True, alpha=0.1),
         ),
         min_length=1,
     )
-    """Coordinates in which efforts are computed, all of them combined."""
+    """Coordinates in which efforts are computed, all combined; without distrust three scalings."""
+
+    distrust: float = Field(default=0.1, ge=0, le=0.5)
+    """Share of the sample, by a first pass the hardest to move, that are no anchors; 0: no pass."""
+
+    first_alpha: float = Field(default=0.16, gt=0, lt=0.5)
+    """Zone mass of the first pass: wide, so that groups of anomalies cannot hide in it."""
 
     calibration: Literal["log-effort", "raw-effort"] = "log-effort"
     """Kernel estimate over logarithms (log-effort), or as in the paper without (raw-effort)."""
@@ -166,6 +188,9 @@ class MethodConfig(_Settings):
 
     regressor: Regressor = "lightgbm"
     """Score model: lightgbm, boosting, svr, knn, auto (by validation), custom (from Python)."""
+
+    hybrid: Literal["auto", "never", "always"] = "auto"
+    """Give the trees efforts against anchors as columns: auto where they lose a point without."""
 
     folds: int = Field(default=5, ge=2)
     """Folds behind the out-of-fold outputs that calibrate the score model."""
@@ -188,6 +213,26 @@ class MethodConfig(_Settings):
             raise ValueError("ceiling must be 'max', 'zone' or a positive number")
         return float(value)
 
+    @model_validator(mode="before")
+    @classmethod
+    def _views_fit_passes(cls, settings: Any) -> Any:
+        """Take the views of a single pass where neither views nor a first pass are asked for."""
+        if isinstance(settings, dict) and "views" not in settings:
+            single = settings.get("batch_rows", 256) is None or settings.get("distrust", 0.1) == 0
+            return {**settings, "views": _WHOLE_VIEWS} if single else settings
+        return settings
+
+    @model_validator(mode="after")
+    def _separate_columns_need_a_first_pass(self) -> Self:
+        if not self.two_passes and any(view.separate for view in self.views):
+            raise ValueError(
+                "separate columns need anchors from a first pass: "
+                "set distrust above 0 and give batch_rows, or leave separate out"
+            )
+        if not self.batch_views:
+            raise ValueError("a first pass needs a view of all columns: give one without separate")
+        return self
+
     @model_validator(mode="after")
     def _one_zone(self) -> Self:
         if self.k is not None and self.radius is not None:
@@ -202,6 +247,21 @@ class MethodConfig(_Settings):
                 "lower k or raise batch_rows"
             )
         return self
+
+    @property
+    def two_passes(self) -> bool:
+        """Whether batches only choose the anchors, whose prices then give all efforts."""
+        return self.distrust > 0 and self.batch_rows is not None
+
+    @property
+    def for_batches(self) -> "MethodConfig":
+        """The settings that rows meet in batches with: those of the first of two passes."""
+        return self.model_copy(update={"alpha": self.first_alpha}) if self.two_passes else self
+
+    @property
+    def batch_views(self) -> tuple[int, ...]:
+        """Numbers of the views in which rows meet in batches."""
+        return tuple(i for i, view in enumerate(self.views) if not view.separate)
 
 
 class StoreConfig(_Settings):
@@ -405,8 +465,10 @@ def paper_settings() -> dict[str, Any]:
         "batch_rows": None,
         "repeats": 1,
         "views": (ViewConfig(scaling="none"),),
+        "distrust": 0.0,
         "calibration": "raw-effort",
         "regressor": "boosting",
+        "hybrid": "never",
         "label_rows": 1_000_000_000,
     }
 

@@ -21,7 +21,7 @@ from mrot_scale.errors import (
     NoContrastWarning,
 )
 from mrot_scale.fitting import fit_rows
-from mrot_scale.model.lightgbm_model import LightgbmModel
+from mrot_scale.model.hybrid import Explaining
 from mrot_scale.model.persist import load_model, save_model
 from mrot_scale.parameters import config_from_parameters
 from mrot_scale.precision import column_origins, from_stored, to_stored
@@ -74,12 +74,22 @@ class MROT(OutlierMixin, BaseEstimator):
         Rows in one transport problem; None puts all rows into one (exact, quadratic memory).
     repeats : int
         Batches every labelled row takes part in.
-    views : sequence of str or dict
-        Scalings ("none", "standard", "robust"), or dicts with `scaling`, `columns`, `whiten`.
+    views : sequence of str or dict, optional
+        Scalings ("none", "standard", "robust"), or dicts with `scaling`, `columns`, `whiten`,
+        `separate` and `alpha`. The default looks at the rows as they are, robustly scaled, and
+        column by column; without `distrust` at three scalings.
+    distrust : float
+        Share of the rows, by a first pass the hardest to move, that are no anchors: so that groups
+        of anomalies cannot hide behind themselves. 0 makes do with a single pass.
+    first_alpha : float
+        Zone mass of the first pass.
     label_rows : int
         Rows that are given an effort to learn from.
     regressor : str or scikit-learn regressor
         "lightgbm", "boosting", "svr", "knn", "auto" (k-fold validation), or an object.
+    hybrid : {"auto", "never", "always"}
+        Give the trees the efforts against anchors as columns: "auto" where trees over plain columns
+        lose more than a point of AUC in finding what the efforts find. Scoring is slower then.
     non_finite : {"reject", "impute", "score-nan"}
         What to do with NaN and infinity: an error, column medians, or NaN scores for such rows.
     preset : {"paper"}, optional
@@ -96,14 +106,15 @@ class MROT(OutlierMixin, BaseEstimator):
     Attributes
     ----------
     efforts_ : ndarray of shape (n_labelled, n_views)
-        Geometric mean, over its batches, of the effort of each labelled row in each view.
+        Geometric mean, over anchor sets (or batches, in a single pass), of the effort of each
+        labelled row in each view.
     labelled_rows_ : ndarray of shape (n_labelled,)
         Row numbers that were given efforts.
     offset_ : float
         `decision_function` is `score_samples - offset_`.
 
-    Limits: distances over columns of wholly different meaning need scaled views (the default uses
-    three); the model method extrapolates no further than its training rows.
+    Limits: distances over columns of wholly different meaning need scaled views (the default has
+    them); the model method extrapolates no further than its training rows.
 
     Examples
     --------
@@ -130,9 +141,12 @@ class MROT(OutlierMixin, BaseEstimator):
         eps: float = 0.0,
         batch_rows: int | None = 256,
         repeats: int = 8,
-        views: Any = ("none", "standard", "robust"),
+        views: Any = None,
+        distrust: float = 0.1,
+        first_alpha: float = 0.16,
         label_rows: int = 20_000,
         regressor: Any = "lightgbm",
+        hybrid: str = "auto",
         non_finite: str = "reject",
         preset: str | None = None,
         config: MethodConfig | None = None,
@@ -152,8 +166,11 @@ class MROT(OutlierMixin, BaseEstimator):
         self.batch_rows = batch_rows
         self.repeats = repeats
         self.views = views
+        self.distrust = distrust
+        self.first_alpha = first_alpha
         self.label_rows = label_rows
         self.regressor = regressor
+        self.hybrid = hybrid
         self.non_finite = non_finite
         self.preset = preset
         self.config = config
@@ -226,7 +243,7 @@ class MROT(OutlierMixin, BaseEstimator):
         """Return how much each column raised (+) or lowered (-) each row's raw score, (n, d)."""
         self._check_is_fitted()
         model = self.model_.score_model
-        if not isinstance(model, LightgbmModel):
+        if not isinstance(model, Explaining):
             raise ConfigError(f"explain needs regressor='lightgbm', this is {model.kind!r}.")
         rows = self.model_.rounded(self._rows(X, reset=False, config=self.model_.config))
         filled = fill_non_finite(rows, self.model_.fill)

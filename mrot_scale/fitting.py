@@ -13,25 +13,34 @@ from numpy.typing import NDArray
 
 from mrot_scale.config import Method, MethodConfig, NonFinite, ViewConfig
 from mrot_scale.errors import DataError
-from mrot_scale.method.anchors import AnchorSet, draw_anchor_batches, fit_anchor_set, route_matrix
-from mrot_scale.method.batches import BatchPlan, fitting_batch_rows, zone_count
-from mrot_scale.method.calibrate import (
-    LOG_EFFORT_STEP,
-    Calibration,
-    calibrate_values,
-    count_on_grid,
-    fit_calibration,
+from mrot_scale.imagined import mixed_rows
+from mrot_scale.method.anchors import (
+    AnchorSet,
+    draw_anchor_batches,
+    fit_anchor_set,
+    route_matrix,
+    separate_columns,
 )
+from mrot_scale.method.batches import BatchPlan, fitting_batch_rows, zone_count
+from mrot_scale.method.calibrate import Calibration, calibrate_values
 from mrot_scale.method.combine import combine_views
-from mrot_scale.method.efforts import Problem, effort_floor, mean_log_efforts, solve_batches
+from mrot_scale.method.efforts import Problem, solve_batches
 from mrot_scale.method.neighbours import Radii, ReferenceIndex
 from mrot_scale.method.views import View, ViewSpec, fit_view
 from mrot_scale.model.choose import train_score_model
+from mrot_scale.model.hybrid import HybridModel, wants_hybrid
 from mrot_scale.model.regressors import ScoreModel, out_of_fold
 from mrot_scale.progress import Report
 from mrot_scale.rows import column_medians, fill_non_finite
-from mrot_scale.scoring import FittedModel, FittedView, problem_of
+from mrot_scale.scoring import FittedModel, problem_of
 from mrot_scale.seeds import generator
+from mrot_scale.standing import (
+    Standing,
+    fit_targets,
+    stand_by_batches,
+    stand_by_routes,
+    trusted,
+)
 
 Floats = NDArray[np.float64]
 Ids = NDArray[np.int64]
@@ -60,6 +69,8 @@ class Setup:
 
     config: MethodConfig
     problem: Problem
+    """What rows meet in batches with: wider zones where that is the first of two passes."""
+
     plan: BatchPlan
     threads: int
     report: Report
@@ -75,6 +86,10 @@ class Setup:
         fixed = config.k is not None or config.radius is not None or config.cost == "coulomb"
         return not (fixed or config.zone == "batch" or self.is_whole_table)
 
+    def problem_in(self, points: "Points") -> Problem:
+        """Return the problem between the anchors of a view."""
+        return problem_of(self.config, points.config)
+
     def count_steps(self, stage: str, n_steps: int) -> Callable[[], None]:
         """Return a function to call after each of the stage's steps."""
         steps = itertools.count(1)
@@ -87,6 +102,7 @@ class Points:
     """The sample in the coordinates of one view."""
 
     view: View
+    config: ViewConfig
     rows: Floats
     radii: Radii | None = None
     """Reach of each row's zone; None where zones are made in the batch."""
@@ -97,27 +113,6 @@ class Points:
 
     def radii_of(self, rows: Ids) -> Floats | None:
         return None if self.radii is None else self.radii.squared[rows]
-
-
-@dataclass(frozen=True)
-class Standing:
-    """How rare the sample's rows are in one view, by each way of measuring them."""
-
-    fitted: FittedView
-    mean_logs: Floats
-    """Mean log mini-batch effort."""
-
-    of_efforts: Calibration
-    """Rarity of mini-batch efforts."""
-
-    target_rarity: Floats
-    """From mini-batch efforts: what the score model learns."""
-
-    seen_rarity: Floats
-    """From anchors, as scoring the training rows again gives it."""
-
-    unseen_rarity: Floats
-    """From anchors, as rows never seen would get it."""
 
 
 def fit_rows(
@@ -139,21 +134,16 @@ def fit_rows(
     sample, fill, complete = usable_sample(rows[labelled], config.non_finite)
     setup = plan_fit(len(sample), config, threads, progress)
     points = [view_points(sample, view) for view in config.views]
-    points = measure_neighbours(points, setup)
-    efforts = batch_stage(points, setup)
-    anchors = anchor_stage(points, setup)
-    routes = route_stage(points, anchors, setup)
-    standings = [
-        calibrate_view(p.view, solved, sets, routed, setup)
-        for p, solved, sets, routed in zip(points, efforts, anchors, routes, strict=True)
-    ]
-    targets = fit_targets(np.column_stack([s.target_rarity for s in standings]))
-    shares = targets.shares(np.column_stack([s.target_rarity for s in standings]))
-    score_model, unseen = train_stage(sample, shares, setup, regressor)
-    model = assemble(sample, config, fill, standings, score_model, unseen)
+    met = measure_neighbours([points[view] for view in config.batch_views], setup)
+    efforts = batch_stage(met, setup)
+    standings = stand_stage(points if config.two_passes else met, efforts, setup)
+    rarity = np.column_stack([s.target_rarity for s in standings])
+    taught = Lesson(sample, fit_targets(rarity).shares(rarity), rarity)
+    score_model, unseen = train_stage(taught, setup, regressor, standings)
+    model = assemble(taught, config, fill, standings, score_model, unseen)
     model = replace(model, feature_names=feature_names, origin=origin)
-    recall = min(1.0 if p.radii is None else p.radii.recall for p in points)
-    return Fit(model, labelled[complete], geometric_means(efforts, standings), recall)
+    recall = min(1.0 if p.radii is None else p.radii.recall for p in met)
+    return Fit(model, labelled[complete], geometric_means(standings), recall)
 
 
 def usable_sample(sample: Floats, policy: NonFinite) -> tuple[Floats, Floats, NDArray[np.bool_]]:
@@ -167,11 +157,12 @@ def usable_sample(sample: Floats, policy: NonFinite) -> tuple[Floats, Floats, ND
     return usable, fill, complete
 
 
-def geometric_means(efforts: list[Floats], standings: list[Standing]) -> Floats:
+def geometric_means(standings: list[Standing]) -> Floats:
     """Return each row's mean effort in each view, 0 where sending its mass cost nothing."""
-    means = np.exp(np.column_stack([s.mean_logs for s in standings]))
-    never = np.column_stack([(e == 0).all(axis=1) for e in efforts])
-    return np.where(never, 0.0, means)
+    means = [np.exp(s.mean_logs) for s in standings]
+    nothing = [float(np.mean(np.log(s.fitted.floor))) for s in standings]
+    never = [np.isclose(s.mean_logs, n, atol=1e-9) for s, n in zip(standings, nothing, strict=True)]
+    return np.where(np.column_stack(never), 0.0, np.column_stack(means))
 
 
 def sample_rows(n_rows: int, wanted: int, seed: int) -> Ids:
@@ -182,7 +173,8 @@ def sample_rows(n_rows: int, wanted: int, seed: int) -> Ids:
 
 
 def plan_fit(n_rows: int, config: MethodConfig, threads: int, progress: Report | None) -> Setup:
-    """Return the batch plan and problem the settings give for a sample of this size."""
+    """Return the plan and problem that a sample of this size meets in batches with."""
+    given, config = config, config.for_batches
     size = fitting_batch_rows(n_rows, config.batch_rows, config.alpha, config.k)
     if size == n_rows and config.row_limit is not None and n_rows > config.row_limit:
         raise DataError(
@@ -192,13 +184,13 @@ def plan_fit(n_rows: int, config: MethodConfig, threads: int, progress: Report |
     repeats = 1 if size == n_rows else config.repeats
     plan = BatchPlan(n_rows, size, repeats, config.seed)
     report = progress or (lambda stage, done, total: None)
-    return Setup(config, problem_of(config), plan, threads, report)
+    return Setup(given, problem_of(config), plan, threads, report)
 
 
 def view_points(sample: Floats, config: ViewConfig) -> Points:
     """Return the sample in a view fitted to it."""
     view = fit_view(ViewSpec(config.scaling, config.columns, config.whiten), sample)
-    return Points(view, view.apply(sample))
+    return Points(view, config, view.apply(sample))
 
 
 def measure_neighbours(points: list[Points], setup: Setup) -> list[Points]:
@@ -225,7 +217,7 @@ def reference_index(rows: Floats, setup: Setup) -> ReferenceIndex:
 def zone_radii(index: ReferenceIndex, rows: Floats, ids: Ids, setup: Setup) -> Radii:
     """Return the reach of the zones of some rows; `ids` are their numbers in the sample."""
     batch_rows = setup.plan.batch_rows
-    alpha = zone_count(batch_rows, setup.config.alpha, None) / batch_rows
+    alpha = zone_count(batch_rows, setup.problem.alpha, None) / batch_rows
     return index.radii(rows, ids, alpha, threads=setup.threads)
 
 
@@ -246,25 +238,61 @@ def batch_stage(points: list[Points], setup: Setup) -> list[Floats]:
     ]
 
 
-def anchor_stage(points: list[Points], setup: Setup) -> list[tuple[AnchorSet, ...]]:
-    """Return for each view its solved anchor sets; all views share the anchor rows."""
-    return [view_anchors(p, setup) for p in points]
+def stand_stage(points: list[Points], efforts: list[Floats], setup: Setup) -> list[Standing]:
+    """Return for each view how rare the rows' efforts are in it."""
+    two_passes = setup.config.two_passes
+    trust = trusted(efforts, setup.config, setup.problem) if two_passes else None
+    anchors = [view_anchors(p, setup, trust) for p in points]
+    routes = route_stage(points, anchors, setup)
+    if two_passes:
+        return [
+            stand_by_routes(p.view, sets, routed, setup.problem_in(p))
+            for p, sets, routed in zip(points, anchors, routes, strict=True)
+        ]
+    return [
+        stand_by_batches(p.view, solved, sets, routed, setup.config, setup.problem)
+        for p, solved, sets, routed in zip(points, efforts, anchors, routes, strict=True)
+    ]
 
 
-def view_anchors(points: Points, setup: Setup) -> tuple[AnchorSet, ...]:
-    """Return the anchor sets of one view, solved."""
-    plan = setup.plan
-    drawn = draw_anchor_batches(plan.n_rows, plan.batch_rows, plan.repeats, plan.seed)
+def view_anchors(points: Points, setup: Setup, trust: Ids | None = None) -> tuple[AnchorSet, ...]:
+    """Return the anchor sets of one view, solved, drawn from the rows trusted; of all if None."""
+    ids = np.arange(setup.plan.n_rows) if trust is None else trust
+    plan = anchor_plan(len(ids), points.rows.shape[1], points.config, setup.config)
+    drawn = draw_anchor_batches(len(ids), plan.anchor_rows, plan.n_sets, setup.plan.seed)
     return tuple(
         fit_anchor_set(
-            points.rows[b.rows],
-            b.rows,
-            setup.problem,
+            points.rows[ids[b.rows]],
+            ids[b.rows],
+            setup.problem_in(points),
             f"{points.name}anchor set {i}",
-            points.radii_of(b.rows),
+            points.radii_of(ids[b.rows]),
+            None if plan.columns is None else plan.columns[i : i + 1],
         )
         for i, b in enumerate(drawn)
     )
+
+
+@dataclass(frozen=True)
+class AnchorPlan:
+    """How many anchors there are in one view, and what each set of them sees."""
+
+    anchor_rows: int
+    n_sets: int
+    columns: Ids | None
+    """Column of each set; None where every set sees all."""
+
+
+def anchor_plan(
+    n_trusted: int, n_columns: int, view: ViewConfig, config: MethodConfig
+) -> AnchorPlan:
+    """Return the anchors that so many trusted rows give in a view of so many coordinates."""
+    alpha = config.alpha if view.alpha is None else view.alpha
+    size = fitting_batch_rows(n_trusted, config.batch_rows, alpha, config.k)
+    if view.separate:
+        columns = separate_columns(n_columns, config.repeats)
+        return AnchorPlan(size, len(columns), columns)
+    return AnchorPlan(size, 1 if size == n_trusted else config.repeats, None)
 
 
 def route_stage(
@@ -273,98 +301,68 @@ def route_stage(
     """Return for each view the effort of each row against each anchor set, (n, sets)."""
     done = setup.count_steps("anchors", sum(len(sets) for sets in anchors))
     return [
-        route_matrix(sets, p.rows, setup.problem, threads=setup.threads, on_set=done)
+        route_matrix(sets, p.rows, setup.problem_in(p), threads=setup.threads, on_set=done)
         for p, sets in zip(points, anchors, strict=True)
     ]
 
 
-def calibrate_view(
-    view: View, efforts: Floats, anchors: tuple[AnchorSet, ...], routes: Floats, setup: Setup
-) -> Standing:
-    """Return the view ready for scoring, and the rarity of the sample's rows in it."""
-    sign, floor = setup.problem.effort_sign, effort_floor(efforts)
-    mean_logs = mean_log_efforts(efforts, floor)
-    unseen = sign * mean_log_efforts(unseen_routes(routes, anchors, mean_logs), floor)
-    fitted = FittedView(view, anchors, floor, _log_calibration(unseen))
-    values = effort_values(efforts, floor, setup)
-    if setup.config.calibration == "raw-effort":
-        of_efforts = calibrate_values(values, smoothing=1.0)
-    else:
-        of_efforts = _log_calibration(values)
-    return Standing(
-        fitted,
-        mean_logs,
-        of_efforts,
-        of_efforts.neg_log_survival(values),
-        seen_rarity=fitted.rarity(routes, setup.problem),
-        unseen_rarity=fitted.calibration.neg_log_survival(unseen),
-    )
-
-
-def effort_values(efforts: Floats, floor: float, setup: Setup) -> Floats:
-    """Return what is calibrated of the rows' mini-batch efforts, higher = more anomalous."""
-    sign = setup.problem.effort_sign
-    if setup.config.calibration == "raw-effort":
-        return np.asarray(sign * efforts.mean(axis=1))
-    return np.asarray(sign * mean_log_efforts(efforts, floor))
-
-
 @dataclass(frozen=True)
-class Targets:
-    """The map from a row's rarities to what the score model learns."""
+class Lesson:
+    """What the score model is taught with."""
 
-    calibration: Calibration | None
-    """Of the combined rarity; None for one view, which is its own ranking."""
+    rows: Floats
+    shares: Floats
+    """Target of each row."""
 
-    def shares(self, rarity: Floats) -> Floats:
-        """Return the share of rows less anomalous, in (0, 1), for rarities (n, views)."""
-        if self.calibration is None:
-            return np.asarray(-np.expm1(-rarity[:, 0]))
-        combined = self.calibration.neg_log_survival(combine_views(rarity))
-        return np.asarray(-np.expm1(-combined))
+    rarity: Floats
+    """Rarity of each row in each view, (n, views): columns of a hybrid model."""
 
-
-def fit_targets(rarity: Floats) -> Targets:
-    """Return the targets fitted to the sample's rarities in each view."""
-    if rarity.shape[1] == 1:
-        return Targets(None)
-    return Targets(calibrate_values(combine_views(rarity), smoothing=1.0))
-
-
-def unseen_routes(routes: Floats, anchors: tuple[AnchorSet, ...], mean_logs: Floats) -> Floats:
-    """Return the efforts as a row never seen would get them: without the sets it belongs to.
-
-    A row that is an anchor in every set keeps the effort of its own plans instead.
-    """
-    unseen = routes.copy()
-    for column, anchor_set in enumerate(anchors):
-        unseen[anchor_set.ids, column] = np.nan
-    everywhere = np.isnan(unseen).all(axis=1)
-    unseen[everywhere] = np.exp(mean_logs[everywhere])[:, None]
-    return unseen
-
-
-def _log_calibration(logs: Floats) -> Calibration:
-    return fit_calibration(count_on_grid(logs, LOG_EFFORT_STEP))
+    @property
+    def hybrid_rows(self) -> Floats:
+        return np.column_stack([self.rows, self.rarity])
 
 
 def train_stage(
-    sample: Floats, targets: Floats, setup: Setup, regressor: Any
+    taught: Lesson, setup: Setup, regressor: Any, standings: list[Standing]
 ) -> tuple[ScoreModel, Floats]:
     """Return the score model and the outputs that models like it gave on rows they had not seen."""
-    config = setup.config
+    config, threads = setup.config, setup.threads
+    folds, seed = config.folds, config.seed
     done = setup.count_steps("train", 2)
-    fit, model = train_score_model(sample, targets, config, regressor, setup.threads)
+    fit, model = train_score_model(taught.rows, taught.shares, config, regressor, threads)
     done()
-    unseen = out_of_fold(
-        fit, sample, targets, folds=config.folds, seed=config.seed, threads=setup.threads
-    )
+    rows, shares = taught.rows, taught.shares
+    unseen = out_of_fold(fit, rows, shares, folds=folds, seed=seed, threads=threads)
+    if wants_hybrid(config, model.kind, unseen, shares):
+        rows, mixed = taught.hybrid_rows, mixed_lesson(taught, config, standings)
+        extra = (mixed.hybrid_rows, mixed.shares)
+        trees = fit(np.concatenate([rows, extra[0]]), np.concatenate([shares, extra[1]]))
+        model = HybridModel(trees, model)
+        unseen = out_of_fold(
+            fit, rows, shares, folds=folds, seed=seed, threads=threads, extra=extra
+        )
     done()
     return model, unseen
 
 
+def mixed_lesson(taught: Lesson, config: MethodConfig, standings: list[Standing]) -> Lesson:
+    """Return made-up rows with the targets that their efforts against anchors give."""
+    rows = mixed_rows(taught.rows, taught.shares, config.seed)
+    return lesson_of(rows, config, standings)
+
+
+def lesson_of(rows: Floats, config: MethodConfig, standings: list[Standing]) -> Lesson:
+    """Return any rows with the targets that their efforts against anchors give."""
+    unseen = np.column_stack([s.unseen_rarity for s in standings])
+    problems = [problem_of(config, view) for view in config.views]
+    views = [s.fitted for s in standings]
+    pairs = zip(views, problems, strict=True)
+    rarity = np.column_stack([v.rarity(v.routes(rows, p, 1), p) for v, p in pairs])
+    return Lesson(rows, fit_targets(unseen).shares(rarity), rarity)
+
+
 def assemble(
-    sample: Floats,
+    taught: Lesson,
     config: MethodConfig,
     fill: Floats,
     standings: list[Standing],
@@ -378,8 +376,11 @@ def assemble(
         "model": calibrate_values(unseen),
         "effort": calibrate_values(unseen_effort),
     }
+    rows = taught.rows
+    if score_model.kind == "hybrid":
+        rows = np.column_stack([rows, *(s.seen_rarity for s in standings)])
     training: dict[Method, NDArray[np.float32]] = {
-        "model": thinned(last["model"].score(score_model.predict(sample))),
+        "model": thinned(last["model"].score(score_model.predict(rows))),
         "effort": thinned(last["effort"].score(seen_effort)),
     }
     return FittedModel(

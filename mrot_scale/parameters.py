@@ -27,7 +27,10 @@ _PLAIN_SETTINGS = (
     "eps",
     "batch_rows",
     "repeats",
+    "distrust",
+    "first_alpha",
     "label_rows",
+    "hybrid",
     "non_finite",
 )
 """Parameters that are settings of the method under the same name."""
@@ -36,10 +39,11 @@ _PLAIN_SETTINGS = (
 def config_from_parameters(parameters: Mapping[str, Any]) -> MethodConfig:
     """Return the settings that the estimator's parameters ask for."""
     settings = {name: parameters[name] for name in _PLAIN_SETTINGS}
-    settings["views"] = _view_configs(parameters["views"])
     settings["regressor"] = _regressor_kind(parameters["regressor"])
     settings["seed"] = _seed(parameters["random_state"])
     by_hand = _changed(settings)
+    if parameters["views"] is not None:
+        by_hand["views"] = _view_configs(parameters["views"])
     base = _base_settings(parameters["preset"], parameters["config"])
     if by_hand.keys() & ZONE_SETTINGS:  # one zone replaces the other, however given
         base = {name: value for name, value in base.items() if name not in ZONE_SETTINGS}

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mrot_scale.config import Method, MethodConfig, NonFinite
+from mrot_scale.config import Method, MethodConfig, NonFinite, ViewConfig
 from mrot_scale.method.anchors import AnchorSet, route_matrix
 from mrot_scale.method.calibrate import Calibration
 from mrot_scale.method.combine import combine_views
-from mrot_scale.method.efforts import Problem, mean_log_efforts
+from mrot_scale.method.efforts import Problem
 from mrot_scale.method.views import View
 from mrot_scale.model.regressors import ScoreModel
 from mrot_scale.precision import from_stored, to_stored
@@ -27,20 +27,35 @@ class FittedView:
 
     view: View
     anchors: tuple[AnchorSet, ...]
-    floor: float
-    """Efforts below this count as this."""
+    floor: Floats
+    """Efforts below this count as this: for each anchor set, or one for all."""
 
-    calibration: Calibration
-    """Rarity of mean log anchor efforts."""
+    maps: tuple[Calibration, ...]
+    """Rarity of mean log efforts; or of the log efforts of each set, where they see different
+    columns."""
 
     def routes(self, rows: Floats, problem: Problem, threads: int) -> Floats:
         """Return the effort of each row against each anchor set, shape (n, sets)."""
         return route_matrix(self.anchors, self.view.apply(rows), problem, threads=threads)
 
     def rarity(self, routes: Floats, problem: Problem) -> Floats:
-        """Return how rare the rows' mean log efforts are in this view, shape (n,)."""
-        logs = problem.effort_sign * mean_log_efforts(routes, self.floor)
-        return self.calibration.neg_log_survival(logs)
+        """Return how rare the rows' efforts are in this view, shape (n,)."""
+        return mean_rarity(routes, problem, self.floor, self.maps)
+
+
+def mean_rarity(
+    routes: Floats, problem: Problem, floor: Floats, maps: tuple[Calibration, ...]
+) -> Floats:
+    """Return how rare the rows' efforts against the anchor sets are; NaN routes are left out.
+
+    Sets alike are averaged by log effort. Sets that see different columns are averaged by how rare
+    the efforts are in each: the more columns, the less one of them counts.
+    """
+    logs = problem.effort_sign * np.log(np.maximum(routes, floor))
+    if len(maps) == 1:
+        return maps[0].neg_log_survival(np.nanmean(logs, axis=1))
+    found = [of_set.neg_log_survival(x) for of_set, x in zip(maps, logs.T, strict=True)]
+    return np.asarray(np.nanmean(found, axis=0))
 
 
 @dataclass(frozen=True)
@@ -70,6 +85,11 @@ class FittedModel:
     def n_features(self) -> int:
         return len(self.fill)
 
+    @property
+    def is_hybrid(self) -> bool:
+        """Whether the trees are given the rarity in each view beside the columns."""
+        return self.score_model.kind == "hybrid"
+
     def rounded(self, rows: Floats) -> Floats:
         """Return rows in memory as they would come out of a store."""
         return (
@@ -78,11 +98,19 @@ class FittedModel:
 
     def raw_values(self, rows: Floats, method: Method, threads: int = 1) -> Floats:
         """Return the uncalibrated value of finite rows: higher is more anomalous."""
-        if method == "model":
-            return in_blocks(self.score_model.predict, rows, threads)
-        problem = problem_of(self.config)
-        rarity = [v.rarity(v.routes(rows, problem, threads), problem) for v in self.views]
-        return combine_views(np.column_stack(rarity))
+        if method == "effort":
+            return combine_views(self.rarity(rows, threads))
+        if self.is_hybrid:
+            rows = np.column_stack([rows, self.rarity(rows, threads)])
+        return in_blocks(self.score_model.predict, rows, threads)
+
+    def rarity(self, rows: Floats, threads: int = 1) -> Floats:
+        """Return how rare the rows' efforts against anchors are in each view, (n, views)."""
+        found = []
+        for view, config in zip(self.views, self.config.views, strict=True):
+            problem = problem_of(self.config, config)
+            found.append(view.rarity(view.routes(rows, problem, threads), problem))
+        return np.column_stack(found)
 
     def score(self, rows: Floats, method: Method, threads: int = 1) -> NDArray[np.float32]:
         """Return the score of finite rows: the share of such rows that are less anomalous."""
@@ -112,10 +140,11 @@ def in_blocks(predict: Callable[[Floats], Floats], rows: Floats, threads: int) -
         return np.concatenate(list(pool.map(predict, blocks)))
 
 
-def problem_of(config: MethodConfig) -> Problem:
-    """Return the transport problem the settings describe."""
+def problem_of(config: MethodConfig, view: ViewConfig | None = None) -> Problem:
+    """Return the transport problem the settings describe, in one of their views."""
+    own = None if view is None else view.alpha
     return Problem(
-        alpha=config.alpha,
+        alpha=config.alpha if own is None else own,
         k=config.k,
         radius=config.radius,
         ceiling=config.ceiling,

@@ -32,6 +32,7 @@ class FitStages:
         self._exclude = exclude
         self._common = {"method": config.method.model_dump_json()}
         self._views = range(len(config.views))
+        self._two_passes = config.two_passes
 
     def run(self) -> Folder:
         """Run all stages and return the folder that is the model."""
@@ -40,13 +41,21 @@ class FitStages:
         learnt = self._learn_views(first)
         zones = self._neighbours(parts, learnt)
         efforts = self._efforts(parts, learnt, zones)
-        anchors = self._anchors(first, learnt, zones)
-        views = self._calibrate(first, learnt, anchors, efforts)
-        labels = self._label(parts, efforts, views)
-        imagined = self._imagine(first, views, learnt, anchors)
-        trained, folds = self._train(parts, labels, imagined)
-        assembled = self._assemble(first, views, learnt, anchors, folds, trained)
-        validated = self._validate(first, assembled, views, zones)
+        trust = self._trust(first, efforts)
+        anchors = self._anchors(first, learnt, zones, trust)
+        routes = self._routes(parts, learnt, anchors)
+        views = self._calibrate(first, learnt, anchors, efforts, routes)
+        labels = self._label(parts, routes if self._two_passes else efforts, views)
+        extra = self._imagine(first, views, learnt, anchors)
+        label = labels[0].to_json()
+        kind = self._regressor(first, label)
+        trained, folds = self._train("train", kind, parts, labels, extra)
+        judged = self._judge(label, folds, kind)
+        if judged["hybrid"]:
+            extra = [*extra, self._mix(first, label, views, learnt, anchors)]
+            trained, folds = self._train("hybrid", "hybrid", parts, labels, extra, trained)
+        assembled = self._assemble(first, label, views, learnt, anchors, folds, trained)
+        validated = self._validate(first, assembled, views, zones, judged)
         return _model_folder(assembled, validated)
 
     def _task(self, function: str, key: str, **arguments: Any) -> Task:
@@ -90,11 +99,16 @@ class FitStages:
         ]
         return records_json(self._runner.stage("views", tasks))
 
-    def _neighbours(self, parts: list[Record], learnt: list[Any]) -> list[list[Any]] | None:
+    def _met(self, parts: list[Record]) -> list[Record]:
+        """Return the parts whose rows meet in batches: a first pass is over the sample alone."""
+        return parts[:1] if self._two_passes else parts
+
+    def _neighbours(self, parts: list[Record], learnt: list[Any]) -> dict[int, list[Any]] | None:
         """Measure zones by reference, where they are: for each view, for each part."""
         setup = plan_fit(parts[0].facts["rows"], self._config.method, 1, None)
         if not setup.measures_zones:
             return None
+        views, met = self._config.batch_views, self._met(parts)
         tasks = [
             self._task(
                 "measure_zones",
@@ -104,22 +118,19 @@ class FitStages:
                 view=v,
                 learnt=learnt[v],
             )
-            for v in self._views
-            for p, part in enumerate(parts)
+            for v in views
+            for p, part in enumerate(met)
         ]
-        return self._by_view(self._runner.stage("neighbours", tasks), len(parts))
-
-    def _by_view(self, records: list[Record], per_view: int) -> list[list[Any]]:
-        found = records_json(records)
-        return [found[v * per_view : (v + 1) * per_view] for v in self._views]
+        found = records_json(self._runner.stage("neighbours", tasks))
+        return {v: found[i * len(met) : (i + 1) * len(met)] for i, v in enumerate(views)}
 
     def _efforts(
-        self, parts: list[Record], learnt: list[Any], zones: list[list[Any]] | None
+        self, parts: list[Record], learnt: list[Any], zones: dict[int, list[Any]] | None
     ) -> list[list[list[Any]]]:
-        """Solve every batch: for each view, for each part, the blocks of all repeats in order."""
+        """Solve every batch: for each view and part, the blocks of all repeats in order."""
         tasks, places = [], []
-        for v in self._views:
-            for p, part in enumerate(parts):
+        for v in self._config.batch_views:
+            for p, part in enumerate(self._met(parts)):
                 plan = plan_fit(part.facts["rows"], self._config.method, 1, None).plan
                 blocks = -(-plan.batches_per_repeat // EFFORT_BLOCK_BATCHES)
                 for repeat in range(plan.repeats):
@@ -142,7 +153,19 @@ class FitStages:
             found[v][p].append(record.to_json())
         return found
 
-    def _anchors(self, first: Any, learnt: list[Any], zones: list[list[Any]] | None) -> list[Any]:
+    def _trust(self, first: Any, efforts: list[list[list[Any]]]) -> Any | None:
+        """Choose the rows that may be anchors, where there was a first pass."""
+        if not self._two_passes:
+            return None
+        met = [efforts[v][0] for v in self._config.batch_views]
+        task = self._task("trust_rows", task_key("trust", 0), part=first, efforts=met)
+        return self._runner.one(task).to_json()
+
+    def _anchors(
+        self, first: Any, learnt: list[Any], zones: dict[int, list[Any]] | None, trust: Any | None
+    ) -> list[Any]:
+        # Anchors of a second pass make their zones among themselves, as scoring does.
+        own = zones if not self._two_passes else None
         tasks = [
             self._task(
                 "solve_anchors",
@@ -150,36 +173,47 @@ class FitStages:
                 part=first,
                 view=v,
                 learnt=learnt[v],
-                zones=None if zones is None else zones[v][0],
+                zones=None if own is None else own[v][0],
+                trust=trust,
             )
             for v in self._views
         ]
         return records_json(self._runner.stage("anchors", tasks))
 
-    def _calibrate(
-        self, first: Any, learnt: list[Any], anchors: list[Any], efforts: list[list[list[Any]]]
-    ) -> list[Any]:
-        """Send the sample to the anchors and find how rare each effort is."""
-        n_blocks = -(-first["facts"]["rows"] // ROUTE_BLOCK_ROWS)
-        routes = self._by_view(
-            self._runner.stage(
-                "routes",
-                [
-                    self._task(
-                        "route_rows",
-                        task_key("routes", v, block),
-                        part=first,
-                        view=v,
-                        learnt=learnt[v],
-                        anchors=anchors[v],
-                        block=block,
+    def _routes(
+        self, parts: list[Record], learnt: list[Any], anchors: list[Any]
+    ) -> list[list[list[Any]]]:
+        """Send rows to the anchors: for each view, for each part, its blocks in order."""
+        tasks, places = [], []
+        for v in self._views:
+            for p, part in enumerate(parts if self._two_passes else parts[:1]):
+                for block in range(-(-part.facts["rows"] // ROUTE_BLOCK_ROWS)):
+                    places.append((v, p))
+                    tasks.append(
+                        self._task(
+                            "route_rows",
+                            task_key("routes", v, p, block),
+                            part=part.to_json(),
+                            view=v,
+                            learnt=learnt[v],
+                            anchors=anchors[v],
+                            block=block,
+                        )
                     )
-                    for v in self._views
-                    for block in range(n_blocks)
-                ],
-            ),
-            n_blocks,
-        )
+        found: list[list[list[Any]]] = [[[] for _ in parts] for _ in self._views]
+        for (v, p), record in zip(places, self._runner.stage("routes", tasks), strict=True):
+            found[v][p].append(record.to_json())
+        return found
+
+    def _calibrate(
+        self,
+        first: Any,
+        learnt: list[Any],
+        anchors: list[Any],
+        efforts: list[list[list[Any]]],
+        routes: list[list[list[Any]]],
+    ) -> list[Any]:
+        """Find how rare each effort of the sample is."""
         tasks = [
             self._task(
                 "calibrate",
@@ -188,22 +222,23 @@ class FitStages:
                 view=v,
                 learnt=learnt[v],
                 anchors=anchors[v],
-                efforts=efforts[v][0],
-                routes=routes[v],
+                efforts=None if self._two_passes else efforts[v][0],
+                routes=routes[v][0],
             )
             for v in self._views
         ]
         return records_json(self._runner.stage("calibrate", tasks))
 
     def _label(
-        self, parts: list[Record], efforts: list[list[list[Any]]], views: list[Any]
+        self, parts: list[Record], measured: list[list[list[Any]]], views: list[Any]
     ) -> list[Record]:
         tasks = [
             self._task(
                 "label_rows",
                 task_key("label", p),
                 part=part.to_json(),
-                efforts=[efforts[v][p] for v in self._views],
+                is_sample=p == 0,
+                measured=[measured[v][p] for v in self._views] if p else [],
                 views=views,
             )
             for p, part in enumerate(parts)
@@ -212,10 +247,10 @@ class FitStages:
 
     def _imagine(
         self, first: Any, views: list[Any], learnt: list[Any], anchors: list[Any]
-    ) -> Any | None:
+    ) -> list[Any]:
         """Make rows with rare categories, where there are categories."""
         if not rare_levels(self._store.schema):
-            return None
+            return []
         task = self._task(
             "imagine_categories",
             task_key("imagine", 0),
@@ -224,38 +259,63 @@ class FitStages:
             learnt=learnt,
             anchors=anchors,
         )
+        return [self._runner.one(task).to_json()]
+
+    def _mix(
+        self, first: Any, label: Any, views: list[Any], learnt: list[Any], anchors: list[Any]
+    ) -> Any:
+        """Make rows of two others."""
+        task = self._task(
+            "mix_rows",
+            task_key("mix", 0),
+            part=first,
+            labels=label,
+            views=views,
+            learnt=learnt,
+            anchors=anchors,
+        )
         return self._runner.one(task).to_json()
 
     def _train(
-        self, parts: list[Record], labels: list[Record], imagined: Any | None
+        self,
+        stage: str,
+        kind: str,
+        parts: list[Record],
+        labels: list[Record],
+        extra: list[Any],
+        plain: Any | None = None,
     ) -> tuple[Any, list[Any]]:
         """Train the score model, and one per fold to see what it says of rows it has not seen."""
         first, label = parts[0].to_json(), labels[0].to_json()
-        kind = self._regressor(first, label)
         tasks = [
             self._task(
                 "train_model",
-                task_key("train", 0),
+                task_key(stage, 0),
                 parts=records_json(parts),
                 labels=records_json(labels),
-                imagined=imagined,
+                extra=extra,
                 kind=kind,
+                plain=plain,
             )
         ]
         tasks += [
             self._task(
                 "train_fold",
-                task_key("train", 1 + fold),
+                task_key(stage, 1 + fold),
                 part=first,
                 labels=label,
-                imagined=imagined,
+                extra=extra,
                 kind=kind,
                 fold=fold,
             )
             for fold in range(n_folds(first["facts"]["rows"], self._config.folds))
         ]
-        trained, *folds = records_json(self._runner.stage("train", tasks))
+        trained, *folds = records_json(self._runner.stage(stage, tasks))
         return trained, folds
+
+    def _judge(self, label: Any, folds: list[Any], kind: str) -> dict[str, Any]:
+        task = self._task("judge_trees", task_key("judge", 0), labels=label, folds=folds, kind=kind)
+        return dict(self._runner.one(task).facts)
 
     def _regressor(self, first: Any, label: Any) -> str:
         if self._config.regressor != "auto":
@@ -263,12 +323,13 @@ class FitStages:
         task = self._task("choose_regressor", task_key("choose", 0), part=first, labels=label)
         return str(self._runner.one(task).facts["kind"])
 
-    def _assemble(self, first: Any, *by_view_and_fold: Any) -> Record:
+    def _assemble(self, first: Any, label: Any, *by_view_and_fold: Any) -> Record:
         views, learnt, anchors, folds, trained = by_view_and_fold
         task = self._task(
             "assemble_model",
             task_key("assemble", 0),
             part=first,
+            labels=label,
             views=views,
             learnt=learnt,
             anchors=anchors,
@@ -279,11 +340,21 @@ class FitStages:
         return self._runner.one(task)
 
     def _validate(
-        self, first: Any, assembled: Record, views: list[Any], zones: list[list[Any]] | None
+        self,
+        first: Any,
+        assembled: Record,
+        views: list[Any],
+        zones: dict[int, list[Any]] | None,
+        judged: dict[str, Any],
     ) -> Record:
-        recall = [z["facts"]["recall"] for view in zones or [] for z in view]
+        recall = [z["facts"]["recall"] for view in (zones or {}).values() for z in view]
         stability = {f"view{i}": view["facts"]["stability"] for i, view in enumerate(views)}
-        facts = {"index_recall": min(recall, default=1.0), "effort_stability": stability}
+        facts = {
+            "index_recall": min(recall, default=1.0),
+            "effort_stability": stability,
+            "plain_trees_loss": judged["loss"],
+            "model_kind": "hybrid" if judged["hybrid"] else "plain",
+        }
         task = Task(
             task_key("validate", 0),
             f"{_TASKS}:validate_model",

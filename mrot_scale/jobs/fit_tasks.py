@@ -4,7 +4,7 @@ The same pure functions fit rows in memory (`mrot_scale.fitting`), so both give 
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Any
@@ -17,13 +17,12 @@ from mrot_scale.config import MethodConfig
 from mrot_scale.encoding import Decoder, category_counts, rare_levels, recounted
 from mrot_scale.errors import DataError
 from mrot_scale.fitting import (
+    Lesson,
     Points,
     Setup,
-    Standing,
     assemble,
-    calibrate_view,
-    effort_values,
-    fit_targets,
+    lesson_of,
+    mixed_lesson,
     plan_fit,
     reference_index,
     usable_sample,
@@ -31,7 +30,7 @@ from mrot_scale.fitting import (
     view_points,
     zone_radii,
 )
-from mrot_scale.jobs.imagined import effort_shares, imagined_rows
+from mrot_scale.imagined import imagined_rows
 from mrot_scale.jobs.labelled import EFFORT_BLOCK_BATCHES, ROUTE_BLOCK_ROWS, label_plan
 from mrot_scale.jobs.packing import (
     anchors_from,
@@ -44,17 +43,27 @@ from mrot_scale.jobs.packing import (
 from mrot_scale.jobs.validation import effort_stability, validation_figures
 from mrot_scale.method.anchors import route_matrix
 from mrot_scale.method.batches import BatchPlan
+from mrot_scale.method.calibrate import Calibration
 from mrot_scale.method.efforts import batch_efforts
 from mrot_scale.method.neighbours import Radii
 from mrot_scale.model.choose import best_by_validation, fit_of
 from mrot_scale.model.directory import ModelFiles
+from mrot_scale.model.hybrid import HybridModel, distillation_loss, wants_hybrid
 from mrot_scale.model.lightgbm_model import train_lightgbm_parts
 from mrot_scale.model.persist import model_files, model_of, score_model_files, score_model_from
 from mrot_scale.model.regressors import fold_predictions, predict_fold
 from mrot_scale.rows import fill_non_finite
 from mrot_scale.running.commit import Record
 from mrot_scale.running.tasks import Work
-from mrot_scale.scoring import FittedView, problem_of
+from mrot_scale.scoring import FittedView, mean_rarity, problem_of
+from mrot_scale.standing import (
+    Standing,
+    effort_values,
+    fit_targets,
+    stand_by_batches,
+    stand_by_routes,
+    trusted,
+)
 from mrot_scale.storing.location import Location
 from mrot_scale.storing.manifest import MANIFEST, Entry
 from mrot_scale.storing.schema import Schema
@@ -165,8 +174,9 @@ def learn_view(work: Work, *, part: Json, method: str, view: int) -> Record:
 
 
 def _points(work: Work, part: Json, method: str, view: int, learnt: Json) -> Points:
-    fitted = view_from(work, learnt, _method(method).views[view])
-    return Points(fitted, fitted.apply(work.array(part, "rows")))
+    config = _method(method).views[view]
+    fitted = view_from(work, learnt, config)
+    return Points(fitted, config, fitted.apply(work.array(part, "rows")))
 
 
 def measure_zones(
@@ -223,26 +233,44 @@ def efforts_by_row(work: Work, part: Json, method: str, blocks: list[Json]) -> F
     return efforts
 
 
+def trust_rows(work: Work, *, part: Json, method: str, efforts: list[list[Json]]) -> Record:
+    """Choose the rows that may be anchors, by the first pass over the sample."""
+    setup = setup_of(part, method)
+    found = [efforts_by_row(work, part, method, blocks) for blocks in efforts]
+    ids = trusted(found, setup.config, setup.problem)
+    work.attempt.put_array("trusted", ids)
+    return work.attempt.record(rows=len(ids))
+
+
 def solve_anchors(
-    work: Work, *, part: Json, method: str, view: int, learnt: Json, zones: Json | None
+    work: Work,
+    *,
+    part: Json,
+    method: str,
+    view: int,
+    learnt: Json,
+    zones: Json | None,
+    trust: Json | None,
 ) -> Record:
     """Solve the anchor sets of one view."""
     points = _points(work, part, method, view, learnt)
     if zones is not None:
         radii = Radii(work.array(zones, "radii"), zones["facts"]["recall"])
-        points = Points(points.view, points.rows, radii)
-    put_anchors(work.attempt, view_anchors(points, setup_of(part, method)))
+        points = replace(points, radii=radii)
+    ids = None if trust is None else work.array(trust, "trusted")
+    put_anchors(work.attempt, view_anchors(points, setup_of(part, method), ids))
     return work.attempt.record()
 
 
 def route_rows(
     work: Work, *, part: Json, method: str, view: int, learnt: Json, anchors: Json, block: int
 ) -> Record:
-    """Send a block of the sample's rows to the anchors."""
+    """Send a block of a part's rows to the anchors."""
     rows = work.array(part, "rows")[block * ROUTE_BLOCK_ROWS : (block + 1) * ROUTE_BLOCK_ROWS]
-    points = view_from(work, learnt, _method(method).views[view]).apply(rows)
-    routes = route_matrix(anchors_from(work, anchors), points, setup_of(part, method).problem)
-    work.attempt.put_array("routes", routes)
+    config = _method(method)
+    points = view_from(work, learnt, config.views[view]).apply(rows)
+    problem = problem_of(config, config.views[view])
+    work.attempt.put_array("routes", route_matrix(anchors_from(work, anchors), points, problem))
     return work.attempt.record()
 
 
@@ -254,38 +282,77 @@ def calibrate(
     view: int,
     learnt: Json,
     anchors: Json,
-    efforts: list[Json],
+    efforts: list[Json] | None,
     routes: list[Json],
 ) -> Record:
     """Find how rare each effort of one view is."""
-    found = efforts_by_row(work, part, method, efforts)
-    standing = calibrate_view(
-        view_from(work, learnt, _method(method).views[view]),
-        found,
-        anchors_from(work, anchors),
-        np.concatenate([work.array(r, "routes") for r in routes]),
-        setup_of(part, method),
-    )
-    put_calibration(work.attempt, "anchor", standing.fitted.calibration)
-    put_calibration(work.attempt, "effort", standing.of_efforts)
+    config, sets = _method(method), anchors_from(work, anchors)
+    fitted = view_from(work, learnt, config.views[view])
+    routed = _routes(work, routes)
+    if efforts is None:
+        measured = routed
+        standing = stand_by_routes(fitted, sets, routed, problem_of(config, config.views[view]))
+    else:
+        measured = efforts_by_row(work, part, method, efforts)
+        problem = setup_of(part, method).problem
+        standing = stand_by_batches(fitted, measured, sets, routed, config, problem)
+    _put_standing(work, standing)
+    # Sets that see different columns are not to agree.
+    stability = None if config.views[view].separate else effort_stability(measured)
+    return work.attempt.record(stability=stability, maps=len(standing.fitted.maps))
+
+
+def _routes(work: Work, blocks: list[Json]) -> Floats:
+    return np.concatenate([work.array(block, "routes") for block in blocks])
+
+
+def _put_standing(work: Work, standing: Standing) -> None:
+    for number, of_set in enumerate(standing.fitted.maps):
+        put_calibration(work.attempt, f"anchor{number}", of_set)
+    if standing.of_batches is not None:
+        put_calibration(work.attempt, "batch", standing.of_batches)
+    work.attempt.put_array("floor", standing.fitted.floor)
     for name in STANDING_ARRAYS:
         work.attempt.put_array(name, getattr(standing, name))
-    return work.attempt.record(floor=standing.fitted.floor, stability=effort_stability(found))
 
 
 def label_rows(
-    work: Work, *, part: Json, method: str, efforts: list[list[Json]], views: list[Json]
+    work: Work,
+    *,
+    part: Json,
+    method: str,
+    is_sample: bool,
+    measured: list[list[Json]],
+    views: list[Json],
 ) -> Record:
-    """Give the rows of a part what the score model is to learn."""
-    fitted = fit_targets(np.column_stack([work.array(v, "target_rarity") for v in views]))
-    setup = setup_of(part, method)
-    rarity = []
-    for blocks, view in zip(efforts, views, strict=True):
-        found = efforts_by_row(work, part, method, blocks)
-        values = effort_values(found, view["facts"]["floor"], setup)
-        rarity.append(calibration_from(work, view, "effort").neg_log_survival(values))
-    work.attempt.put_array("shares", fitted.shares(np.column_stack(rarity)))
+    """Give the rows of a part what the score model is to learn.
+
+    `measured` holds for each view the routes of the part's rows, or their efforts in batches.
+    """
+    of_sample = np.column_stack([work.array(v, "target_rarity") for v in views])
+    if is_sample:
+        rarity = of_sample
+    else:
+        pairs = zip(measured, views, strict=True)
+        rarity = np.column_stack([_rarity(work, part, method, *pair) for pair in pairs])
+    work.attempt.put_array("rarity", rarity)
+    work.attempt.put_array("shares", fit_targets(of_sample).shares(rarity))
     return work.attempt.record()
+
+
+def _maps(work: Work, view: Json) -> tuple[Calibration, ...]:
+    """Return how rare efforts against the anchors of a view are."""
+    return tuple(calibration_from(work, view, f"anchor{n}") for n in range(view["facts"]["maps"]))
+
+
+def _rarity(work: Work, part: Json, method: str, blocks: list[Json], view: Json) -> Floats:
+    """Return how rare the efforts of a part's rows are in one view."""
+    setup, floor = setup_of(part, method), work.array(view, "floor")
+    if setup.config.two_passes:
+        return mean_rarity(_routes(work, blocks), setup.problem, floor, _maps(work, view))
+    found = efforts_by_row(work, part, method, blocks)
+    values = effort_values(found, setup.config, setup.problem, float(floor[0]))
+    return calibration_from(work, view, "batch").neg_log_survival(values)
 
 
 def imagine_categories(
@@ -302,9 +369,32 @@ def imagine_categories(
     levels = rare_levels(_schema(work, part))
     rows = imagined_rows(work.array(part, "rows"), levels, config.seed)
     standings = [_standing(work, config, i, *v) for i, v in _together(views, learnt, anchors)]
-    work.attempt.put_array("rows", rows)
-    work.attempt.put_array("shares", effort_shares(rows, standings, problem_of(config)))
+    _put_lesson(work, lesson_of(rows, config, standings))
     return work.attempt.record()
+
+
+def mix_rows(
+    work: Work,
+    *,
+    part: Json,
+    labels: Json,
+    method: str,
+    views: list[Json],
+    learnt: list[Json],
+    anchors: list[Json],
+) -> Record:
+    """Make rows of two others, for trees that are given efforts."""
+    config = _method(method)
+    standings = [_standing(work, config, i, *v) for i, v in _together(views, learnt, anchors)]
+    rows, shares = work.array(part, "rows"), work.array(labels, "shares")
+    taught = Lesson(rows, shares, work.array(labels, "rarity"))
+    _put_lesson(work, mixed_lesson(taught, config, standings))
+    return work.attempt.record()
+
+
+def _put_lesson(work: Work, lesson: Lesson) -> None:
+    for name in ("rows", "rarity", "shares"):
+        work.attempt.put_array(name, getattr(lesson, name))
 
 
 def _together(*by_view: list[Json]) -> Iterator[tuple[int, tuple[Json, ...]]]:
@@ -318,11 +408,11 @@ def _standing(
     fitted = FittedView(
         view_from(work, learnt, config.views[view]),
         anchors_from(work, anchors),
-        calibrated["facts"]["floor"],
-        calibration_from(work, calibrated, "anchor"),
+        work.array(calibrated, "floor"),
+        _maps(work, calibrated),
     )
     kept = {n: work.array(calibrated, n) for n in STANDING_ARRAYS}
-    return Standing(fitted, of_efforts=calibration_from(work, calibrated, "effort"), **kept)
+    return Standing(fitted, of_batches=None, **kept)  # which only labelling needs
 
 
 def choose_regressor(work: Work, *, part: Json, labels: Json, method: str) -> Record:
@@ -336,7 +426,7 @@ def train_fold(
     *,
     part: Json,
     labels: Json,
-    imagined: Json | None,
+    extra: list[Json],
     method: str,
     kind: str,
     fold: int,
@@ -344,11 +434,9 @@ def train_fold(
     """Train on all folds but one, and predict that one."""
     config = _method(method)
     unseen = predict_fold(
-        fit_of(kind, config.seed, None),
-        (work.array(part, "rows"), work.array(labels, "shares")),
-        None
-        if imagined is None
-        else (work.array(imagined, "rows"), work.array(imagined, "shares")),
+        fit_of(_plain(kind), config.seed, None),
+        (_taught(work, part, labels, kind), work.array(labels, "shares")),
+        _extra_rows(work, extra, kind),
         folds=config.folds,
         seed=config.seed,
         fold=fold,
@@ -357,35 +445,82 @@ def train_fold(
     return work.attempt.record()
 
 
+def _plain(kind: str) -> str:
+    """Return what a hybrid model is trained as."""
+    return "lightgbm" if kind == "hybrid" else kind
+
+
+def _taught(work: Work, part: Json, labels: Json, kind: str) -> Floats:
+    """Return the rows of a part as a kind of score model is taught them."""
+    rows = work.array(part, "rows")
+    return np.column_stack([rows, work.array(labels, "rarity")]) if kind == "hybrid" else rows
+
+
+def _extra_rows(work: Work, extra: list[Json], kind: str) -> tuple[Floats, Floats] | None:
+    """Return made-up rows and their targets, if there are any."""
+    if not extra:
+        return None
+    rows = np.concatenate([_taught(work, made, made, kind) for made in extra])
+    return rows, np.concatenate([work.array(made, "shares") for made in extra])
+
+
 def train_model(
     work: Work,
     *,
     parts: list[Json],
     labels: list[Json],
-    imagined: Json | None,
+    extra: list[Json],
     method: str,
     kind: str,
+    plain: Json | None = None,
 ) -> Record:
     """Train the score model on all labelled rows, part by part where there are several."""
-    pairs = [(part, "rows", label) for part, label in zip(parts, labels, strict=True)]
-    if imagined is not None:
-        pairs.append((imagined, "rows", imagined))
-    shares = np.concatenate([work.array(label, "shares") for _, _, label in pairs])
-    if len(parts) == 1 or kind != "lightgbm":
-        rows = np.concatenate([work.array(part, name) for part, name, _ in pairs])
-        model = fit_of(kind, _method(method).seed, None)(rows, shares)
+    pairs = [*zip(parts, labels, strict=True), *((made, made) for made in extra)]
+    shares = np.concatenate([work.array(label, "shares") for _, label in pairs])
+    seed = _method(method).seed
+    if len(parts) == 1 or _plain(kind) != "lightgbm":
+        rows = np.concatenate([_taught(work, *pair, kind) for pair in pairs])
+        model = fit_of(_plain(kind), seed, None)(rows, shares)
     else:
-        loaders = [partial(work.array, part, name) for part, name, _ in pairs]
-        model = train_lightgbm_parts(loaders, shares, seed=_method(method).seed)
+        model = train_lightgbm_parts(_loaders(work, pairs, kind), shares, seed=seed)
+    if plain is not None:
+        files = ModelFiles.of(dict(_contents(work, plain)))
+        n_features = work.array(parts[0], "rows").shape[1]
+        model = HybridModel(model, score_model_from(files, "lightgbm", _method(method), n_features))
     for name, content in score_model_files(model).content.items():
         work.attempt.put(name, content)
     return work.attempt.record(kind=kind)
+
+
+def _loaders(work: Work, pairs: list[tuple[Json, Json]], kind: str) -> list[Callable[[], Floats]]:
+    """Return what loads the rows of each part; the last two are kept at hand."""
+
+    @lru_cache(2)
+    def load(number: int) -> Floats:
+        return _taught(work, *pairs[number], kind)
+
+    return [partial(load, number) for number in range(len(pairs))]
+
+
+def judge_trees(work: Work, *, labels: Json, folds: list[Json], method: str, kind: str) -> Record:
+    """Measure what trees over plain columns lose, and whether they are to be given efforts."""
+    config, shares = _method(method), work.array(labels, "shares")
+    unseen = _unseen_outputs(work, folds, len(shares), config)
+    return work.attempt.record(
+        loss=distillation_loss(unseen, shares), hybrid=wants_hybrid(config, kind, unseen, shares)
+    )
+
+
+def _unseen_outputs(work: Work, folds: list[Json], n_rows: int, config: MethodConfig) -> Floats:
+    found = [work.array(fold, "unseen") for fold in folds]
+    return fold_predictions(found, n_rows, folds=config.folds, seed=config.seed)
 
 
 def assemble_model(
     work: Work,
     *,
     part: Json,
+    labels: Json,
     views: list[Json],
     learnt: list[Json],
     anchors: list[Json],
@@ -400,17 +535,12 @@ def assemble_model(
     files = ModelFiles.of(dict(_contents(work, trained)))
     score_model = score_model_from(files, trained["facts"]["kind"], config, rows.shape[1])
     model = assemble(
-        rows,
+        Lesson(rows, work.array(labels, "shares"), work.array(labels, "rarity")),
         config,
         work.array(part, "fill"),
         [_standing(work, config, i, *v) for i, v in _together(views, learnt, anchors)],
         score_model,
-        fold_predictions(
-            [work.array(f, "unseen") for f in folds],
-            len(rows),
-            folds=config.folds,
-            seed=config.seed,
-        ),
+        _unseen_outputs(work, folds, len(rows), config),
     )
     model = replace(model, feature_names=schema.features, origin=schema.origins, schema=schema)
     for name, content in model_files(model, settings).content.items():

@@ -22,7 +22,7 @@ from mrot_scale.jobs.plan_memory import (
 from mrot_scale.jobs.plan_text import Plan
 from mrot_scale.jobs.plan_workers import plan_of
 from mrot_scale.jobs.score_tasks import BLOCK_ROWS, ScoreOptions
-from mrot_scale.model.lightgbm_model import LightgbmModel
+from mrot_scale.model.hybrid import Explaining
 from mrot_scale.model.regressors import SklearnModel
 from mrot_scale.scoring import FittedModel
 from mrot_scale.storing.store import FeatureStore
@@ -84,7 +84,8 @@ def _chunk_need(
 
 def _score_need(model: FittedModel, n_rows: int, options: ScoreOptions) -> Need:
     """Memory to score a block of rows, and of the model."""
-    copies = 5 if options.method == "model" else 5 + VIEW_COPIES
+    routed = options.method == "effort" or model.is_hybrid
+    copies = 6 + VIEW_COPIES if routed else 5
     copies += 3 if options.top_columns else 0
     need = table("block", min(n_rows, BLOCK_ROWS), model.n_features, copies)
     anchors = [a.rows for view in model.views for a in view.anchors]
@@ -92,7 +93,7 @@ def _score_need(model: FittedModel, n_rows: int, options: ScoreOptions) -> Need:
     if isinstance(model.score_model, SklearnModel):
         n_bytes += 4 * model.score_model.rows.nbytes
     need += amount("model", n_bytes)
-    if options.method == "effort":
+    if routed:
         routing = 6 if model.config.eps > 0 else 4
         need += matrices(min(n_rows, ROUTED_ROWS), max(map(len, anchors)), routing)
     return need
@@ -110,7 +111,7 @@ def _scored_row_seconds(model: FittedModel, store: FeatureStore, options: ScoreO
     in_table = (3 + len(options.keep) + options.top_columns) * _TABLE_VALUE_S
     seconds = value_s + read_row_seconds(store) + written * coded_byte_seconds()
     seconds += in_table if options.parquet else 0.0
-    if options.top_columns and isinstance(model.score_model, LightgbmModel):
+    if options.top_columns and isinstance(model.score_model, Explaining):
         trees = model.score_model
         seconds += _EXPLAINED_SHARE * seconds_of(lambda: trees.contributions(few)) / len(few)
     return seconds

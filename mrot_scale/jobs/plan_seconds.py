@@ -1,12 +1,13 @@
 """How long the stages of a fit will take: what was timed, multiplied."""
 
+from mrot_scale.imagined import MIXED_ROWS
 from mrot_scale.jobs.plan_calibration import (
     coded_byte_seconds,
     learner,
     read_row_seconds,
     view_speed,
 )
-from mrot_scale.jobs.plan_sizes import FitSizes, numbered_rows
+from mrot_scale.jobs.plan_sizes import FitSizes, numbered_rows, seen_columns
 from mrot_scale.jobs.plan_text import StagePlan
 from mrot_scale.model.regressors import n_folds
 
@@ -51,18 +52,25 @@ def _drawn_rows(fit: FitSizes) -> int:
 
 def _view_seconds(fit: FitSizes, stages: dict[str, StagePlan]) -> dict[str, float]:
     """Return the work of the stages that solve, measure and route, over all views."""
-    speeds = {width: view_speed(fit, width) for width in sorted(set(fit.widths))}
-    n_batches = sum(setup.plan.n_batches for setup in fit.setups)
-    per_view = [speeds[width] for width in fit.widths]
+    pairs = zip(fit.widths, fit.anchors, strict=True)
+    narrow = [seen_columns(plan, width) for width, plan in pairs]
+    speeds = {width: view_speed(fit, width) for width in sorted({*fit.widths, *narrow})}
+    n_batches = sum(setup.plan.n_batches for setup in fit.setups[: fit.n_met])
+    per_view = [speeds[width] for width in narrow]
+    met = [speeds[fit.widths[view]] for view in fit.config.batch_views]
+    n_met = sum(fit.part_rows[: fit.n_met])
     seen = fit.largest * sum(fit.columns) * _VIEWED_VALUE_S
-    blocks = stages["efforts"].n_tasks // fit.n_views
-    routed = sum(s.route for s in per_view) * fit.n_sets
+    blocks = stages["efforts"].n_tasks // fit.n_met_views
+    sets = [plan.n_sets for plan in fit.anchors]
+    routed = sum(n * s.route for n, s in zip(sets, per_view, strict=True))
+    n_routed = sum(fit.part_rows[: fit.n_routed])
     return {
-        "neighbours": fit.n_labelled * sum(s.zone for s in per_view) + 2 * fit.n_parts * seen,
-        "efforts": n_batches * sum(s.batch for s in per_view) + blocks * seen,
-        "anchors": fit.n_sets * sum(s.anchor_set for s in per_view) + seen,
-        "routes": fit.part_rows[0] * routed + seen,
+        "neighbours": n_met * sum(s.zone for s in met) + 2 * fit.n_met * seen,
+        "efforts": n_batches * sum(s.batch for s in met) + blocks * seen,
+        "anchors": sum(n * s.anchor_set for n, s in zip(sets, per_view, strict=True)) + seen,
+        "routes": n_routed * routed + seen,
         "imagine": fit.n_imagined * routed + 0.1,
+        "mix": MIXED_ROWS * routed + 0.1,
         "validate": fit.held_rows * routed + 0.2,
     }
 
@@ -76,8 +84,10 @@ def _training_seconds(fit: FitSizes, byte_s: float) -> dict[str, float]:
     by_fold = [folds * x.train(fold_rows, n_columns) + first * x.predicted_row_s for x in learners]
     whole = [x.train(fit.n_labelled + fit.n_imagined, n_columns) for x in learners]
     reading = byte_s * (fit.all_bytes + folds * fit.first_bytes)
+    taught = max(map(sum, zip(by_fold, whole, strict=True))) + reading
     return {
         "choose": sum(by_fold),
-        "train": max(map(sum, zip(by_fold, whole, strict=True))) + reading,
+        "train": taught,
+        "hybrid": taught * (1 + fit.n_views / n_columns),
         "assemble": 0.2 + first * max(x.predicted_row_s for x in learners),
     }

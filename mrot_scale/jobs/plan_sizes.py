@@ -5,8 +5,8 @@ from functools import cached_property
 
 from mrot_scale.config import Config
 from mrot_scale.encoding import rare_levels
-from mrot_scale.fitting import TRAINING_SCORES_KEPT, Setup, plan_fit
-from mrot_scale.jobs.imagined import ROWS_PER_COLUMN
+from mrot_scale.fitting import TRAINING_SCORES_KEPT, AnchorPlan, Setup, anchor_plan, plan_fit
+from mrot_scale.imagined import ROWS_PER_COLUMN
 from mrot_scale.jobs.labelled import HELD_OUT_ROWS, LabelPlan, label_plan
 from mrot_scale.jobs.plan_memory import (
     BOOSTER_BYTES,
@@ -75,12 +75,37 @@ class FitSizes:
         return tuple(by_size[n] for n in self.part_rows)
 
     @property
+    def n_met(self) -> int:
+        """Parts whose rows meet in batches: a first pass is over the sample alone."""
+        return 1 if self.config.two_passes else self.n_parts
+
+    @property
+    def n_met_views(self) -> int:
+        """Views in which rows meet in batches."""
+        return len(self.config.batch_views)
+
+    @property
+    def n_routed(self) -> int:
+        """Parts whose rows are sent to the anchors while fitting."""
+        return self.n_parts if self.config.two_passes else 1
+
+    @cached_property
+    def anchors(self) -> tuple[AnchorPlan, ...]:
+        """What each view's anchors will be."""
+        method, n_rows = self.config.method, self.part_rows[0]
+        n_trusted = n_rows - int(method.distrust * n_rows) if method.two_passes else n_rows
+        pairs = zip(self.widths, method.views, strict=True)
+        return tuple(anchor_plan(n_trusted, width, view, method) for width, view in pairs)
+
+    @property
     def anchor_rows(self) -> int:
-        return self.setups[0].plan.batch_rows
+        """Anchors of the largest set."""
+        return max(plan.anchor_rows for plan in self.anchors)
 
     @property
     def n_sets(self) -> int:
-        return self.setups[0].plan.repeats
+        """Anchor sets of the view that has most, or repeats of its batches."""
+        return max(self.setups[0].plan.repeats, *(plan.n_sets for plan in self.anchors))
 
     @property
     def n_views(self) -> int:
@@ -108,6 +133,12 @@ class FitSizes:
         return CANDIDATES if self.config.regressor == "auto" else (self.config.regressor,)
 
     @property
+    def may_be_hybrid(self) -> bool:
+        """Whether trees may be trained again with efforts as columns."""
+        wanted = self.config.two_passes and self.config.hybrid != "never"
+        return wanted and "lightgbm" in self.kinds
+
+    @property
     def first_bytes(self) -> int:
         return 8 * self.part_rows[0] * self.n_features
 
@@ -118,16 +149,23 @@ class FitSizes:
     @property
     def anchor_bytes(self) -> int:
         """Anchors of all views."""
-        return 8 * self.n_sets * self.anchor_rows * sum(width + 2 for width in self.widths)
+        pairs = zip(self.anchors, self.widths, strict=True)
+        values = [
+            plan.n_sets * plan.anchor_rows * (2 + seen_columns(plan, width))
+            for plan, width in pairs
+        ]
+        return 8 * sum(values)
 
     @property
     def score_model_bytes(self) -> int:
         kept = 8 * (self.n_labelled + self.n_imagined) * (self.n_features + 1)
-        return max(BOOSTER_BYTES if kind == "lightgbm" else kept for kind in self.kinds)
+        trees = (1 + self.may_be_hybrid) * BOOSTER_BYTES
+        return max(trees if kind == "lightgbm" else kept for kind in self.kinds)
 
     @property
     def model_bytes(self) -> int:
-        calibrations = (self.n_views + 2) * CALIBRATION_BYTES + 8 * TRAINING_SCORES_KEPT
+        own_maps = sum(plan.n_sets for plan in self.anchors if plan.columns is not None)
+        calibrations = (self.n_views + 2 + own_maps) * CALIBRATION_BYTES + 8 * TRAINING_SCORES_KEPT
         views = 8 * sum(c * (4 + w) for c, w in zip(self.columns, self.widths, strict=True))
         return self.anchor_bytes + self.score_model_bytes + calibrations + views + 4_096
 
@@ -154,6 +192,11 @@ class FitSizes:
 def setting_of(fit: FitSizes, rows: Need, solving: Need) -> str:
     """Return what to change for a smaller task: what the larger part of it depends on."""
     return "batch_rows" if solving.n_bytes > rows.n_bytes else fit.rows_setting
+
+
+def seen_columns(plan: AnchorPlan, width: int) -> int:
+    """Return how many coordinates of a view one anchor set sees."""
+    return width if plan.columns is None else 1
 
 
 def numbered_rows(fit: FitSizes) -> int:

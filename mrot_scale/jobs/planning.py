@@ -31,7 +31,9 @@ from mrot_scale.jobs.plan_text import Plan, StagePlan
 from mrot_scale.jobs.plan_training import (
     assemble_stage,
     choose_stage,
+    hybrid_stage,
     imagine_stage,
+    judge_stage,
     train_stage,
     validate_stage,
 )
@@ -49,6 +51,7 @@ def plan_fit_job(store: FeatureStore, config: Config, *, calibrated: bool = True
         _views_stage(fit),
         *_neighbours_stage(fit),
         _efforts_stage(fit),
+        *_trust_stage(fit),
         _anchors_stage(fit),
         _routes_stage(fit),
         _calibrate_stage(fit),
@@ -56,6 +59,8 @@ def plan_fit_job(store: FeatureStore, config: Config, *, calibrated: bool = True
         *imagine_stage(fit),
         *choose_stage(fit),
         train_stage(fit),
+        judge_stage(fit),
+        *hybrid_stage(fit),
         assemble_stage(fit),
         validate_stage(fit),
     ]
@@ -99,30 +104,41 @@ def _neighbours_stage(fit: FitSizes) -> list[StagePlan]:
     if not fit.setups[0].measures_zones:
         return []
     n_reference = min(fit.config.reference_rows, fit.part_rows[0])
-    n_inside = max(1, round(fit.config.alpha * n_reference)) + 2
+    n_inside = max(1, round(fit.setups[0].problem.alpha * n_reference)) + 2
     need = fit.points(fit.largest)
-    if fit.n_parts > 1:
+    if fit.n_met > 1:
         need += table("the sample's rows and points", fit.part_rows[0], fit.n_features, 2)
     need += table("reference", n_reference, max(fit.widths), 5)
     need += table("neighbours", min(fit.largest, SEARCHED_ROWS), n_inside, 4)
-    written = fit.n_views * 8 * fit.n_labelled
-    read = fit.n_views * (fit.all_bytes + (fit.n_parts - 1) * fit.first_bytes)
-    n_tasks = fit.n_views * fit.n_parts
+    met = sum(fit.part_rows[: fit.n_met])
+    written = fit.n_met_views * 8 * met
+    read = fit.n_met_views * (8 * met * fit.n_features + (fit.n_met - 1) * fit.first_bytes)
+    n_tasks = fit.n_met_views * fit.n_met
     return [stage_of("neighbours", n_tasks, (read, written), need, fit.rows_setting)]
 
 
 def _efforts_stage(fit: FitSizes) -> StagePlan:
-    batch_rows = max(setup.plan.batch_rows for setup in fit.setups)
+    setups, part_rows = fit.setups[: fit.n_met], fit.part_rows[: fit.n_met]
+    batch_rows = max(setup.plan.batch_rows for setup in setups)
     rows = fit.points(fit.largest) + table("row numbers and zones", fit.largest, 1, 8)
     solving = matrices(batch_rows, batch_rows, _solver_copies(fit, batch_rows))
-    blocks = [_effort_blocks(setup) for setup in fit.setups]
+    blocks = [_effort_blocks(setup) for setup in setups]
     read = sum(
-        8 * n * (fit.n_features + 1) * count for n, count in zip(fit.part_rows, blocks, strict=True)
+        8 * n * (fit.n_features + 1) * count for n, count in zip(part_rows, blocks, strict=True)
     )
-    kept = sum(8 * n * s.plan.repeats for n, s in zip(fit.part_rows, fit.setups, strict=True))
-    moved = (fit.n_views * read, fit.n_views * kept)
-    n_tasks = fit.n_views * sum(blocks)
-    return stage_of("efforts", n_tasks, moved, rows + solving, setting_of(fit, rows, solving))
+    kept = sum(8 * n * s.plan.repeats for n, s in zip(part_rows, setups, strict=True))
+    moved = (fit.n_met_views * read, fit.n_met_views * kept)
+    n_tasks, setting = fit.n_met_views * sum(blocks), setting_of(fit, rows, solving)
+    return stage_of("efforts", n_tasks, moved, rows + solving, setting)
+
+
+def _trust_stage(fit: FitSizes) -> list[StagePlan]:
+    if not fit.config.two_passes:
+        return []
+    n_rows, repeats = fit.part_rows[0], fit.setups[0].plan.repeats
+    need = table("efforts", n_rows, repeats, fit.n_met_views + 4) + table("values", n_rows, 1, 16)
+    moved = (fit.n_met_views * 8 * n_rows * repeats, 8 * n_rows)
+    return [stage_of("trust", 1, moved, need, fit.rows_setting)]
 
 
 def _effort_blocks(setup: Setup) -> int:
@@ -147,16 +163,18 @@ def _anchors_stage(fit: FitSizes) -> StagePlan:
 
 
 def _routes_stage(fit: FitSizes) -> StagePlan:
-    n_rows = fit.part_rows[0]
-    n_blocks, block_rows = -(-n_rows // ROUTE_BLOCK_ROWS), min(n_rows, ROUTE_BLOCK_ROWS)
+    part_rows = fit.part_rows[: fit.n_routed]
+    n_rows = max(part_rows)
+    n_blocks = sum(-(-n // ROUTE_BLOCK_ROWS) for n in part_rows)
+    block_rows = min(n_rows, ROUTE_BLOCK_ROWS)
     rows = (
         table("rows", n_rows, fit.n_features, PART_COPIES + 1)
         + table("points", block_rows, max(fit.columns), VIEW_COPIES)
         + table("efforts", block_rows, fit.n_sets, 3)
     )
     routing = fit.routes(block_rows) + amount("anchors", 3 * fit.anchor_bytes // fit.n_views)
-    read = n_blocks * (fit.n_views * fit.first_bytes + fit.anchor_bytes)
-    moved = (read, fit.n_views * 8 * n_rows * fit.n_sets)
+    read = n_blocks * (fit.n_views * 8 * n_rows * fit.n_features + fit.anchor_bytes)
+    moved = (read, 8 * sum(part_rows) * sum(plan.n_sets for plan in fit.anchors))
     setting = setting_of(fit, rows, routing)
     return stage_of("routes", fit.n_views * n_blocks, moved, rows + routing, setting)
 
@@ -166,7 +184,8 @@ def _calibrate_stage(fit: FitSizes) -> StagePlan:
     need = table("efforts and routes", n_rows, fit.n_sets, 8) + table("values", n_rows, 1, 16)
     need += amount("anchors", 3 * fit.anchor_bytes // n_views)
     read = n_views * 16 * n_rows * fit.n_sets + fit.anchor_bytes
-    written = n_views * (4 * 8 * n_rows + 2 * CALIBRATION_BYTES)
+    own_maps = sum(plan.n_sets for plan in fit.anchors if plan.columns is not None)
+    written = n_views * (4 * 8 * n_rows + 2 * CALIBRATION_BYTES) + own_maps * CALIBRATION_BYTES
     return stage_of("calibrate", n_views, (read, written), need, fit.rows_setting)
 
 
@@ -174,4 +193,5 @@ def _label_stage(fit: FitSizes) -> StagePlan:
     need = table("efforts", fit.largest, fit.n_sets, 6)
     need += table("values", fit.largest, 2 * fit.n_views + 4, 2)
     read = fit.n_views * (8 * fit.n_labelled * fit.n_sets + fit.n_parts * 8 * fit.part_rows[0])
-    return stage_of("label", fit.n_parts, (read, 8 * fit.n_labelled), need, fit.rows_setting)
+    written = 8 * fit.n_labelled * (1 + fit.n_views)
+    return stage_of("label", fit.n_parts, (read, written), need, fit.rows_setting)

@@ -24,7 +24,7 @@ from mrot_scale.jobs.opening import (
 )
 from mrot_scale.jobs.plan_score import plan_score
 from mrot_scale.jobs.score_tasks import ScoreOptions
-from mrot_scale.model.lightgbm_model import LightgbmModel
+from mrot_scale.model.hybrid import Explaining
 from mrot_scale.model.persist import load_model, model_schema
 from mrot_scale.progress import Report
 from mrot_scale.running.commit import Record, RunFolder, task_key
@@ -189,7 +189,7 @@ def check_score_input(model: FittedModel, store: FeatureStore, options: ScoreOpt
     check_missing(store, options.non_finite)
     store.check_columns_kept(options.keep)
     _check_names(store, options)
-    if options.top_columns and not isinstance(model.score_model, LightgbmModel):
+    if options.top_columns and not isinstance(model.score_model, Explaining):
         raise ConfigError(
             f"scoring.top_columns needs a lightgbm model, this is {model.score_model.kind!r}."
         )

@@ -15,7 +15,7 @@ from mrot_scale.config import Method, NonFinite
 from mrot_scale.encoding import Decoder
 from mrot_scale.errors import ModelMismatchError
 from mrot_scale.jobs.fit_tasks import open_store
-from mrot_scale.model.lightgbm_model import LightgbmModel
+from mrot_scale.model.hybrid import Explaining
 from mrot_scale.model.persist import load_model, model_schema
 from mrot_scale.rows import fill_non_finite
 from mrot_scale.running.commit import Record
@@ -128,7 +128,7 @@ def _top_columns(
     """Return for flagged rows the columns that raised their score most, strongest first."""
     tops = np.full((len(rows), options.top_columns), _NO_COLUMN, dtype=np.int32)
     flagged = np.flatnonzero(scores > options.threshold)
-    if len(flagged) == 0 or not isinstance(model.score_model, LightgbmModel):
+    if len(flagged) == 0 or not isinstance(model.score_model, Explaining):
         return tops
     raised = model.score_model.contributions(fill_non_finite(rows[flagged], model.fill))
     order = np.argsort(-raised, axis=1, kind="stable")[:, : options.top_columns]

@@ -24,6 +24,7 @@ from mrot_scale.method.cost import (
 from mrot_scale.method.efforts import Problem
 from mrot_scale.method.neighbours import LiftedAnchors
 from mrot_scale.method.transport import robust_scale, solve_plan
+from mrot_scale.seeds import generator
 
 Floats = NDArray[np.float64]
 Ids = NDArray[np.int64]
@@ -33,6 +34,9 @@ LIFT_LIMIT = 100.0
 
 LIFT_COLUMNS = 1_024
 """Fewest columns at which the lifted search is the faster one (python -m benchmarks.solvers)."""
+
+SEPARATE_COLUMNS = 32
+"""Most columns that are looked at one by one."""
 
 _BLOCK_ROWS = 4_096
 _CANDIDATE_BLOCK = 512
@@ -56,6 +60,13 @@ class AnchorSet:
     eps: float
     """Entropic regularisation of the plan, in units of squared distance; 0 for exact."""
 
+    columns: Ids | None = None
+    """Coordinates of the view this set lives in; all when omitted."""
+
+    def among(self, rows: Floats) -> Floats:
+        """Return rows of the view in the coordinates of this set."""
+        return rows if self.columns is None else np.ascontiguousarray(rows[:, self.columns])
+
     @cached_property
     def price_range(self) -> float:
         """Range of the prices in median squared distances."""
@@ -71,13 +82,29 @@ def draw_anchor_batches(n_rows: int, anchor_rows: int, n_sets: int, seed: int) -
     return [batch for batch, _ in zip(whole, range(n_sets), strict=False)]
 
 
+def separate_columns(n_columns: int, n_sets: int) -> Ids:
+    """Return the column of each anchor set where columns are looked at one by one.
+
+    Each column has as many sets as the others, together at least `n_sets`. Of a wide table it is a
+    draw of columns, the same for every seed: what is seen is no matter of luck.
+    """
+    drawn = generator(0, "columns").permutation(n_columns)[:SEPARATE_COLUMNS]
+    return np.tile(np.sort(drawn), -(-n_sets // len(drawn)))
+
+
 def fit_anchor_set(
-    rows: Floats, ids: Ids, problem: Problem, name: str, squared_radii: Floats | None = None
+    rows: Floats,
+    ids: Ids,
+    problem: Problem,
+    name: str,
+    squared_radii: Floats | None = None,
+    columns: Ids | None = None,
 ) -> AnchorSet:
     """Solve the problem between the anchors and keep what routing a new row needs."""
-    cost = problem.cost(rows, squared_radii=squared_radii)
+    points = rows if columns is None else np.ascontiguousarray(rows[:, columns])
+    cost = problem.cost(points, squared_radii=squared_radii)
     plan = solve_plan(cost, eps=problem.eps, name=name)
-    return AnchorSet(rows, plan.v, ids, plan.eps)
+    return AnchorSet(points, plan.v, ids, plan.eps, columns)
 
 
 def route_matrix(
@@ -91,7 +118,7 @@ def route_matrix(
     """Return the effort of each row against each anchor set, shape (n, sets)."""
 
     def column(anchors: AnchorSet) -> Floats:
-        return route_costs(anchors, rows, problem)
+        return route_costs(anchors, anchors.among(rows), problem)
 
     efforts = np.empty((len(rows), len(anchor_sets)))
     with ThreadPoolExecutor(threads) as pool:

@@ -188,7 +188,7 @@ def effort_floor(efforts: Floats) -> float:
     return ZERO_EFFORT_SHARE * float(np.median(positive)) if positive.size else 1.0
 
 
-def mean_log_efforts(efforts: Floats, floor: float) -> Floats:
+def mean_log_efforts(efforts: Floats, floor: float | Floats) -> Floats:
     """Return the mean log effort of each row over its repeats, ignoring repeats that are NaN."""
     logs = np.log(np.maximum(efforts, floor))
     return np.asarray(np.nanmean(logs, axis=1))

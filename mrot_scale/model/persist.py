@@ -14,12 +14,16 @@ from mrot_scale.method.calibrate import Calibration
 from mrot_scale.method.views import View, ViewSpec
 from mrot_scale.model.columns import numeric_schema, origin_of, schema_of
 from mrot_scale.model.directory import ModelFiles
+from mrot_scale.model.hybrid import HybridModel
 from mrot_scale.model.lightgbm_model import LightgbmModel, parse_lightgbm
 from mrot_scale.model.regressors import ScoreModel, SklearnModel, sklearn_regressor
 from mrot_scale.scoring import FittedModel, FittedView
 from mrot_scale.storing.location import Location
 from mrot_scale.storing.schema import Schema
 from mrot_scale.versions import version_of
+
+Floats = NDArray[np.float64]
+Ids = NDArray[np.int64]
 
 METHODS: tuple[Method, ...] = ("model", "effort")
 _LIBRARIES = ("numpy", "scipy", "scikit-learn", "POT", "faiss-cpu", "lightgbm")
@@ -120,8 +124,16 @@ def _put_view(files: ModelFiles, prefix: str, fitted: FittedView) -> None:
     files.put_array(f"{prefix}.anchor-v", np.stack([a.v for a in fitted.anchors]))
     files.put_array(f"{prefix}.anchor-ids", np.stack([a.ids for a in fitted.anchors]))
     files.put_array(f"{prefix}.anchor-eps", np.array([a.eps for a in fitted.anchors]))
-    files.put_array(f"{prefix}.floor", np.array([fitted.floor]))
-    _put_calibration(files, f"{prefix}.calibration", fitted.calibration)
+    if fitted.anchors[0].columns is not None:
+        columns = np.concatenate([a.columns for a in fitted.anchors if a.columns is not None])
+        files.put_array(f"{prefix}.anchor-columns", columns)
+    files.put_array(f"{prefix}.floor", fitted.floor)
+    for name, of_set in zip(_map_names(len(fitted.maps)), fitted.maps, strict=True):
+        _put_calibration(files, f"{prefix}.{name}", of_set)
+
+
+def _map_names(n_maps: int) -> list[str]:
+    return ["calibration"] if n_maps == 1 else [f"set{number}" for number in range(n_maps)]
 
 
 def _view(files: ModelFiles, prefix: str, config: ViewConfig, n_features: int) -> FittedView:
@@ -139,24 +151,37 @@ def _view(files: ModelFiles, prefix: str, config: ViewConfig, n_features: int) -
         raise DamagedModelError(f"{prefix}: columns differ from the {width} of the configuration.")
     spec = ViewSpec(config.scaling, config.columns, config.whiten)
     view = View(spec, center, scale, squash, mean, components)
-    return FittedView(
-        view,
-        _anchors(files, prefix, components.shape[1] if config.whiten else width),
-        float(files.array(f"{prefix}.floor", np.float64, 1)[0]),
-        _calibration(files, f"{prefix}.calibration"),
-    )
+    anchors = _anchors(files, prefix, components.shape[1] if config.whiten else width, config)
+    floor = files.array(f"{prefix}.floor", np.float64, 1)
+    if len(floor) not in (1, len(anchors)) or (floor <= 0).any():
+        raise DamagedModelError(f"{prefix}.floor does not fit {len(anchors)} anchor sets.")
+    names = _map_names(len(anchors) if config.separate else 1)
+    maps = tuple(_calibration(files, f"{prefix}.{name}") for name in names)
+    return FittedView(view, anchors, floor, maps)
 
 
-def _anchors(files: ModelFiles, prefix: str, width: int) -> tuple[AnchorSet, ...]:
+def _anchors(
+    files: ModelFiles, prefix: str, width: int, config: ViewConfig
+) -> tuple[AnchorSet, ...]:
     rows = files.array(f"{prefix}.anchor-rows", np.float64, 3)
     v = files.array(f"{prefix}.anchor-v", np.float64, 2)
     ids = files.array(f"{prefix}.anchor-ids", np.int64, 2)
     eps = files.array(f"{prefix}.anchor-eps", np.float64, 1)
     if not (rows.shape[:2] == v.shape == ids.shape and len(eps) == len(v) and v.size):
         raise DamagedModelError(f"{prefix}: anchor arrays differ in shape.")
-    if rows.shape[2] != width:
-        raise DamagedModelError(f"{prefix}: anchors have {rows.shape[2]} columns, not {width}.")
-    return tuple(AnchorSet(r, p, i, float(e)) for r, p, i, e in zip(rows, v, ids, eps, strict=True))
+    seen = _columns_seen(files, prefix, len(v), width) if config.separate else [None] * len(v)
+    expected = 1 if config.separate else width
+    if rows.shape[2] != expected:
+        raise DamagedModelError(f"{prefix}: anchors have {rows.shape[2]} columns, not {expected}.")
+    parts = zip(rows, v, ids, eps, seen, strict=True)
+    return tuple(AnchorSet(r, p, i, float(e), c) for r, p, i, e, c in parts)
+
+
+def _columns_seen(files: ModelFiles, prefix: str, n_sets: int, width: int) -> list[Ids]:
+    columns = files.array(f"{prefix}.anchor-columns", np.int64, 1)
+    if len(columns) != n_sets or (columns < 0).any() or (columns >= width).any():
+        raise DamagedModelError(f"{prefix}: anchor sets see columns that the view has not.")
+    return [columns[number : number + 1] for number in range(n_sets)]
 
 
 def _put_calibration(files: ModelFiles, prefix: str, calibration: Calibration) -> None:
@@ -178,6 +203,9 @@ def _calibration(files: ModelFiles, prefix: str) -> Calibration:
 def _put_score_model(files: ModelFiles, model: ScoreModel) -> None:
     if isinstance(model, LightgbmModel):
         files.put_text("booster.txt", model.text())
+    elif isinstance(model, HybridModel):
+        files.put_text("booster.txt", model.trees.text())
+        files.put_text("plain-booster.txt", model.plain.text())
     elif isinstance(model, SklearnModel) and model.kind != "custom":
         files.put_array("training-rows", model.rows)
         files.put_array("training-targets", model.targets)
@@ -201,6 +229,9 @@ def score_model_from(
     """Return the score model that files hold."""
     if kind == "lightgbm":
         return parse_lightgbm(files.text("booster.txt"), n_features)
+    if kind == "hybrid":
+        trees = parse_lightgbm(files.text("booster.txt"), n_features + len(config.views))
+        return HybridModel(trees, parse_lightgbm(files.text("plain-booster.txt"), n_features))
     rows = files.array("training-rows", np.float64, 2)
     targets = files.array("training-targets", np.float64, 1)
     if rows.shape != (len(targets), n_features):

@@ -63,12 +63,19 @@ Labelled = tuple[Floats, Floats]
 
 
 def out_of_fold(
-    fit: Fit, rows: Floats, targets: Floats, *, folds: int, seed: int, threads: int = 1
+    fit: Fit,
+    rows: Floats,
+    targets: Floats,
+    *,
+    folds: int,
+    seed: int,
+    threads: int = 1,
+    extra: Labelled | None = None,
 ) -> Floats:
     """Return for each row the prediction of a model that did not see it."""
 
     def predict(fold: int) -> Floats:
-        return predict_fold(fit, (rows, targets), None, folds=folds, seed=seed, fold=fold)
+        return predict_fold(fit, (rows, targets), extra, folds=folds, seed=seed, fold=fold)
 
     with ThreadPoolExecutor(threads) as pool:
         found = list(pool.map(predict, range(n_folds(len(rows), folds))))

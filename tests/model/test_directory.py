@@ -25,8 +25,12 @@ GOLDEN = Path(__file__).parent.parent / "golden" / "model-v1"
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("saved") / "model"
-    views = ("robust", {"scaling": "standard", "whiten": 2})
-    MROT(repeats=2, batch_rows=32, views=views).fit(normal_rows(80)).save(path)
+    views = (
+        {"scaling": "robust", "separate": True},
+        {"scaling": "standard", "whiten": 2},
+        {"scaling": "robust"},
+    )
+    MROT(repeats=2, batch_rows=32, views=views, hybrid="always").fit(normal_rows(80)).save(path)
     return path
 
 
@@ -131,7 +135,26 @@ FORGERIES: dict[str, Callable[[Path], object]] = {
         (p / "booster.txt").read_bytes()[: (p / "booster.txt").stat().st_size // 2],
     ),
     "trees of another model": lambda p: rewrite(
-        p, "booster.txt", (p / "booster.txt").read_bytes().replace(b"_idx=2", b"_idx=9")
+        p, "booster.txt", (p / "booster.txt").read_bytes().replace(b"_idx=5", b"_idx=9")
+    ),
+    "trees without efforts in place of those with": lambda p: rewrite(
+        p, "booster.txt", (p / "plain-booster.txt").read_bytes()
+    ),
+    "trees with efforts to explain by": lambda p: rewrite(
+        p, "plain-booster.txt", (p / "booster.txt").read_bytes()
+    ),
+    "anchors that see columns beyond the view": lambda p: rewrite(
+        p, "view0.anchor-columns.npy", _array(np.load(p / "view0.anchor-columns.npy") + 2)
+    ),
+    "anchors that see other sets' columns": lambda p: rewrite(
+        p, "view0.anchor-columns.npy", _array(np.load(p / "view0.anchor-columns.npy")[1:])
+    ),
+    "floors of other sets": lambda p: rewrite(p, "view0.floor.npy", _array([1.0, 1.0])),
+    "floors of no height": lambda p: rewrite(
+        p, "view0.floor.npy", _array(0 * np.load(p / "view0.floor.npy"))
+    ),
+    "map of a set that falls": lambda p: rewrite(
+        p, "view0.set1.knots.npy", _array(np.load(p / "view0.set1.knots.npy")[::-1])
     ),
     "no trees": lambda p: rewrite(p, "booster.txt", b""),
     "not text": lambda p: rewrite(p, "booster.txt", b"\xff\xfe"),
@@ -139,7 +162,7 @@ FORGERIES: dict[str, Callable[[Path], object]] = {
         p, "model.json", (p / "model.json").read_bytes().replace(b'"alpha"', b'"alpina"')
     ),
     "unknown score model": lambda p: rewrite(
-        p, "model.json", (p / "model.json").read_bytes().replace(b'l": "lightgbm"', b'l": "oracle"')
+        p, "model.json", (p / "model.json").read_bytes().replace(b'l": "hybrid"', b'l": "oracle"')
     ),
     "no scoring method": lambda p: rewrite(
         p, "model.json", (p / "model.json").read_bytes().replace(b'"method": ', b'"mtehod": ')

@@ -1,0 +1,77 @@
+"""Trees that are given efforts beside the columns, and when they need them.
+
+Trees over plain columns score fast, but cut space along its axes: where anomalies are local they
+lose some of what the efforts know. How much is measured on rows they have not seen.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import rankdata
+
+from mrot_scale.config import MethodConfig
+from mrot_scale.model.lightgbm_model import LightgbmModel
+from mrot_scale.model.regressors import ScoreModel
+
+Floats = NDArray[np.float64]
+
+LOSS_LIMIT = 1.0
+"""Points that plain trees may lose."""
+
+TOP_SHARES = (0.01, 0.05, 0.1)
+"""Shares of the rows, by target, that trees are asked to find."""
+
+
+class HybridModel:
+    """Trees over columns and the rarity in each view; trees over columns alone explain."""
+
+    kind = "hybrid"
+
+    def __init__(self, trees: ScoreModel, plain: ScoreModel) -> None:
+        assert isinstance(trees, LightgbmModel)
+        assert isinstance(plain, LightgbmModel)
+        self.trees, self.plain = trees, plain
+
+    def predict(self, rows: Floats) -> Floats:
+        """Return raw scores of rows with their rarities as last columns."""
+        return self.trees.predict(rows)
+
+    def contributions(self, rows: Floats) -> Floats:
+        """Return how much each column moved the raw score of the plain trees, (n, d)."""
+        return self.plain.contributions(rows)
+
+
+Explaining = LightgbmModel | HybridModel
+"""Score models that can say what each column did."""
+
+
+def wants_hybrid(config: MethodConfig, kind: str, unseen: Floats, targets: Floats) -> bool:
+    """Return whether the trees are to be given efforts, by what they said of unseen rows."""
+    if kind != "lightgbm" or not config.two_passes or config.hybrid == "never":
+        return False
+    return config.hybrid == "always" or distillation_loss(unseen, targets) > LOSS_LIMIT
+
+
+def distillation_loss(outputs: Floats, targets: Floats) -> float:
+    """Return how many points outputs lose of what targets know: 0 for the same order.
+
+    The larger of two losses: of AUC-ROC in finding the rows of highest target, as a mean over
+    several shares of such rows, and of rank correlation over all rows.
+    """
+    n_rows = len(targets)
+    highest = np.argsort(-targets, kind="stable")
+    ranks = rankdata(outputs)
+    counts = sorted({max(1, round(share * n_rows)) for share in TOP_SHARES})
+    found = [1 - _auc(ranks, highest[:n]) for n in counts if n < n_rows]
+    return 100 * max(float(np.mean(found)), 1 - _rank_correlation(ranks, rankdata(targets)))
+
+
+def _rank_correlation(ranks: Floats, others: Floats) -> float:
+    if np.ptp(ranks) == 0 or np.ptp(others) == 0:
+        return float(np.ptp(ranks) == np.ptp(others))
+    return float(np.corrcoef(ranks, others)[0, 1])
+
+
+def _auc(ranks: Floats, positive: NDArray[np.intp]) -> float:
+    n_positive, n_negative = len(positive), len(ranks) - len(positive)
+    above = float(ranks[positive].sum()) - n_positive * (n_positive + 1) / 2
+    return above / (n_positive * n_negative)
