@@ -190,7 +190,7 @@ class MethodConfig(_Settings):
     """Score model: lightgbm, boosting, svr, knn, auto (by validation), custom (from Python)."""
 
     hybrid: Literal["auto", "never", "always"] = "auto"
-    """Give the trees efforts against anchors as columns: auto where they lose a point without."""
+    """Give the trees efforts as columns: always, never, or auto (if they lose a point without)."""
 
     folds: int = Field(default=5, ge=2)
     """Folds behind the out-of-fold outputs that calibrate the score model."""
@@ -224,10 +224,11 @@ class MethodConfig(_Settings):
 
     @model_validator(mode="after")
     def _separate_columns_need_a_first_pass(self) -> Self:
-        if not self.two_passes and any(view.separate for view in self.views):
+        own = any(view.separate or view.alpha is not None for view in self.views)
+        if own and not self.two_passes:
             raise ValueError(
-                "separate columns need anchors from a first pass: "
-                "set distrust above 0 and give batch_rows, or leave separate out"
+                "views with separate columns or an alpha of their own need a first pass: "
+                "set distrust above 0 and give batch_rows, or leave separate and alpha out"
             )
         if not self.batch_views:
             raise ValueError("a first pass needs a view of all columns: give one without separate")

@@ -46,7 +46,7 @@ def _block_lines(block: BaseModel) -> Iterator[str]:
             yield f"{name}:"
             yield from (f"  {line}".rstrip() for line in _without_first(_block_lines(value)))
         else:
-            yield from _as_yaml({name: _without_nulls(values[name])}).splitlines()
+            yield from _setting_lines(name, value, values[name])
 
 
 def _explanation(field: FieldInfo) -> Iterator[str]:
@@ -68,11 +68,13 @@ def _without_first(lines: Iterator[str]) -> Iterator[str]:
     return lines
 
 
-def _without_nulls(value: Any) -> Any:
-    """Leave out what items of a list do not set: their explanation names it."""
-    if not isinstance(value, list):
-        return value
-    return [{k: v for k, v in item.items() if v is not None} for item in value]
+def _setting_lines(name: str, value: Any, dumped: Any) -> list[str]:
+    """Return a setting; items of a list on a line each, without what they leave at its default."""
+    if not isinstance(value, tuple):
+        return _as_yaml({name: dumped}).splitlines()
+    items = [item.model_dump(mode="json", exclude_unset=True) for item in value]
+    flow = [yaml.safe_dump(i, sort_keys=False, default_flow_style=True).strip() for i in items]
+    return [f"{name}:", *(f"- {item}" for item in flow)]
 
 
 def _as_yaml(settings: dict[str, Any]) -> str:

@@ -28,7 +28,12 @@ from mrot_scale.method.efforts import Problem, solve_batches
 from mrot_scale.method.neighbours import Radii, ReferenceIndex
 from mrot_scale.method.views import View, ViewSpec, fit_view
 from mrot_scale.model.choose import train_score_model
-from mrot_scale.model.hybrid import HybridModel, wants_hybrid
+from mrot_scale.model.hybrid import (
+    HybridModel,
+    distillation_loss,
+    mean_of_copies,
+    wants_hybrid,
+)
 from mrot_scale.model.regressors import ScoreModel, out_of_fold
 from mrot_scale.progress import Report
 from mrot_scale.rows import column_medians, fill_non_finite
@@ -258,7 +263,9 @@ def stand_stage(points: list[Points], efforts: list[Floats], setup: Setup) -> li
 def view_anchors(points: Points, setup: Setup, trust: Ids | None = None) -> tuple[AnchorSet, ...]:
     """Return the anchor sets of one view, solved, drawn from the rows trusted; of all if None."""
     ids = np.arange(setup.plan.n_rows) if trust is None else trust
-    plan = anchor_plan(len(ids), points.rows.shape[1], points.config, setup.config)
+    # A constant column says nothing, and would count as much as the others.
+    varying = varying_columns(points.rows)
+    plan = anchor_plan(len(ids), len(varying), points.config, setup.config)
     drawn = draw_anchor_batches(len(ids), plan.anchor_rows, plan.n_sets, setup.plan.seed)
     return tuple(
         fit_anchor_set(
@@ -267,10 +274,16 @@ def view_anchors(points: Points, setup: Setup, trust: Ids | None = None) -> tupl
             setup.problem_in(points),
             f"{points.name}anchor set {i}",
             points.radii_of(ids[b.rows]),
-            None if plan.columns is None else plan.columns[i : i + 1],
+            None if plan.columns is None else varying[plan.columns[i : i + 1]],
         )
         for i, b in enumerate(drawn)
     )
+
+
+def varying_columns(rows: Floats) -> Ids:
+    """Return the columns that hold more than one value; all of them if none does."""
+    varying = np.flatnonzero(np.ptp(rows, axis=0) > 0)
+    return varying if len(varying) else np.arange(rows.shape[1])
 
 
 @dataclass(frozen=True)
@@ -280,7 +293,7 @@ class AnchorPlan:
     anchor_rows: int
     n_sets: int
     columns: Ids | None
-    """Column of each set; None where every set sees all."""
+    """Column of each set, counted among those that vary; None where every set sees all."""
 
 
 def anchor_plan(
@@ -333,7 +346,7 @@ def train_stage(
     done()
     rows, shares = taught.rows, taught.shares
     unseen = out_of_fold(fit, rows, shares, folds=folds, seed=seed, threads=threads)
-    if wants_hybrid(config, model.kind, unseen, shares):
+    if wants_hybrid(config, model.kind, distillation_loss(unseen, mean_of_copies(rows, shares))):
         rows, mixed = taught.hybrid_rows, mixed_lesson(taught, config, standings)
         extra = (mixed.hybrid_rows, mixed.shares)
         trees = fit(np.concatenate([rows, extra[0]]), np.concatenate([shares, extra[1]]))

@@ -59,7 +59,10 @@ def _base_settings(preset: Any, config: Any) -> dict[str, Any]:
             raise ConfigError(
                 f"config must be a MethodConfig, as load_config gives it, got {config!r}."
             )
-        return {name: getattr(config, name) for name in MethodConfig.model_fields}
+        base = {name: getattr(config, name) for name in MethodConfig.model_fields}
+        if base["views"] == MethodConfig().views:  # other passes have other default views
+            del base["views"]
+        return base
     if preset not in (None, "paper"):
         raise ConfigError(f"preset must be None or 'paper', got {preset!r}.")
     return {} if preset is None else paper_settings()

@@ -75,7 +75,10 @@ def stand_by_routes(
     view: View, anchors: tuple[AnchorSet, ...], routes: Floats, problem: Problem
 ) -> Standing:
     """Return the view ready for scoring, and the rarity of the sample's rows against anchors."""
-    unseen = unseen_routes(routes, anchors, routes)
+    # Sets that see one column each are too few to leave any out, and their zones hold so many rows
+    # that a row's own place among them hardly matters.
+    separate = anchors[0].columns is not None
+    unseen = routes if separate else unseen_routes(routes, anchors, routes)
     floor, maps = _floor_and_maps(unseen, anchors, problem)
     fitted = FittedView(view, anchors, floor, maps)
     rarity, seen = fitted.rarity(unseen, problem), fitted.rarity(routes, problem)

@@ -104,10 +104,10 @@ def test_efforts_are_kept_for_every_labelled_row_and_view(rows: Floats) -> None:
 
 
 @pytest.mark.parametrize(
-    "view", ["standard", {"scaling": "standard", "whiten": 40}], ids=["plain", "whitened"]
+    "view", ["standard", {"scaling": "standard", "whiten": 20}], ids=["plain", "whitened"]
 )
 def test_neither_threads_nor_other_rows_change_a_score(view: Any, tmp_path: Path) -> None:
-    table = normal_rows(600, 300)
+    table = normal_rows(600, 60)
     one, two = (MROT(repeats=2, views=(view,), n_jobs=n).fit(table) for n in (1, 2))
     one.save(tmp_path / "one")
     two.save(tmp_path / "two")

@@ -50,7 +50,7 @@ class FitStages:
         label = labels[0].to_json()
         kind = self._regressor(first, label)
         trained, folds = self._train("train", kind, parts, labels, extra)
-        judged = self._judge(label, folds, kind)
+        judged = self._judge(first, label, folds, kind)
         if judged["hybrid"]:
             extra = [*extra, self._mix(first, label, views, learnt, anchors)]
             trained, folds = self._train("hybrid", "hybrid", parts, labels, extra, trained)
@@ -313,8 +313,15 @@ class FitStages:
         trained, *folds = records_json(self._runner.stage(stage, tasks))
         return trained, folds
 
-    def _judge(self, label: Any, folds: list[Any], kind: str) -> dict[str, Any]:
-        task = self._task("judge_trees", task_key("judge", 0), labels=label, folds=folds, kind=kind)
+    def _judge(self, first: Any, label: Any, folds: list[Any], kind: str) -> dict[str, Any]:
+        task = self._task(
+            "judge_trees",
+            task_key("judge", 0),
+            part=first,
+            labels=label,
+            folds=folds,
+            kind=kind,
+        )
         return dict(self._runner.one(task).facts)
 
     def _regressor(self, first: Any, label: Any) -> str:

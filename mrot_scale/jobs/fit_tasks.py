@@ -48,7 +48,7 @@ from mrot_scale.method.efforts import batch_efforts
 from mrot_scale.method.neighbours import Radii
 from mrot_scale.model.choose import best_by_validation, fit_of
 from mrot_scale.model.directory import ModelFiles
-from mrot_scale.model.hybrid import HybridModel, distillation_loss, wants_hybrid
+from mrot_scale.model.hybrid import HybridModel, distillation_loss, mean_of_copies, wants_hybrid
 from mrot_scale.model.lightgbm_model import train_lightgbm_parts
 from mrot_scale.model.persist import model_files, model_of, score_model_files, score_model_from
 from mrot_scale.model.regressors import fold_predictions, predict_fold
@@ -502,13 +502,14 @@ def _loaders(work: Work, pairs: list[tuple[Json, Json]], kind: str) -> list[Call
     return [partial(load, number) for number in range(len(pairs))]
 
 
-def judge_trees(work: Work, *, labels: Json, folds: list[Json], method: str, kind: str) -> Record:
+def judge_trees(
+    work: Work, *, part: Json, labels: Json, folds: list[Json], method: str, kind: str
+) -> Record:
     """Measure what trees over plain columns lose, and whether they are to be given efforts."""
-    config, shares = _method(method), work.array(labels, "shares")
-    unseen = _unseen_outputs(work, folds, len(shares), config)
-    return work.attempt.record(
-        loss=distillation_loss(unseen, shares), hybrid=wants_hybrid(config, kind, unseen, shares)
-    )
+    config, rows = _method(method), work.array(part, "rows")
+    targets = mean_of_copies(rows, work.array(labels, "shares"))
+    loss = distillation_loss(_unseen_outputs(work, folds, len(rows), config), targets)
+    return work.attempt.record(loss=loss, hybrid=wants_hybrid(config, kind, loss))
 
 
 def _unseen_outputs(work: Work, folds: list[Json], n_rows: int, config: MethodConfig) -> Floats:

@@ -44,11 +44,11 @@ Explaining = LightgbmModel | HybridModel
 """Score models that can say what each column did."""
 
 
-def wants_hybrid(config: MethodConfig, kind: str, unseen: Floats, targets: Floats) -> bool:
-    """Return whether the trees are to be given efforts, by what they said of unseen rows."""
+def wants_hybrid(config: MethodConfig, kind: str, loss: float) -> bool:
+    """Return whether the trees are to be given efforts, by what they lose without."""
     if kind != "lightgbm" or not config.two_passes or config.hybrid == "never":
         return False
-    return config.hybrid == "always" or distillation_loss(unseen, targets) > LOSS_LIMIT
+    return config.hybrid == "always" or loss > LOSS_LIMIT
 
 
 def distillation_loss(outputs: Floats, targets: Floats) -> float:
@@ -57,12 +57,18 @@ def distillation_loss(outputs: Floats, targets: Floats) -> float:
     The larger of two losses: of AUC-ROC in finding the rows of highest target, as a mean over
     several shares of such rows, and of rank correlation over all rows.
     """
-    n_rows = len(targets)
-    highest = np.argsort(-targets, kind="stable")
-    ranks = rankdata(outputs)
-    counts = sorted({max(1, round(share * n_rows)) for share in TOP_SHARES})
-    found = [1 - _auc(ranks, highest[:n]) for n in counts if n < n_rows]
-    return 100 * max(float(np.mean(found)), 1 - _rank_correlation(ranks, rankdata(targets)))
+    ranks, highest = rankdata(outputs), np.sort(targets)[::-1]
+    counts = sorted({max(1, round(share * len(targets))) for share in TOP_SHARES})
+    tops = [targets >= highest[n - 1] for n in counts]  # equal targets stay together
+    found = [1 - _auc(ranks, top) for top in tops if not top.all()]
+    correlation = _rank_correlation(ranks, rankdata(targets))
+    return 100 * max(float(np.mean(found)) if found else 0.0, 1 - correlation)
+
+
+def mean_of_copies(rows: Floats, targets: Floats) -> Floats:
+    """Return the targets, for equal rows their mean: no function of a row can tell them apart."""
+    group = np.unique(rows, axis=0, return_inverse=True)[1].reshape(-1)
+    return np.asarray((np.bincount(group, targets) / np.bincount(group))[group])
 
 
 def _rank_correlation(ranks: Floats, others: Floats) -> float:
@@ -71,7 +77,8 @@ def _rank_correlation(ranks: Floats, others: Floats) -> float:
     return float(np.corrcoef(ranks, others)[0, 1])
 
 
-def _auc(ranks: Floats, positive: NDArray[np.intp]) -> float:
-    n_positive, n_negative = len(positive), len(ranks) - len(positive)
+def _auc(ranks: Floats, positive: NDArray[np.bool_]) -> float:
+    n_positive = int(positive.sum())
+    n_negative = len(ranks) - n_positive
     above = float(ranks[positive].sum()) - n_positive * (n_positive + 1) / 2
     return above / (n_positive * n_negative)

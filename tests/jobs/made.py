@@ -30,6 +30,7 @@ TINY: dict[str, Any] = SMALL | {
     "repeats": 1,
     "folds": 2,
     "views": [{"scaling": "robust"}],
+    "hybrid": "never",
 }
 """As little as a fit can be, where the numbers do not matter."""
 

@@ -107,8 +107,9 @@ def test_efforts_of_the_pipeline_are_those_of_the_same_rows_in_memory(
     config = load_config(overrides=SMALL, environment={}).method
     sample, _, _ = usable_sample(rows[sample_rows(len(rows), 600, 0)], config.non_finite)
     setup = plan_fit(len(sample), config, 1, None)
-    points = measure_neighbours([view_points(sample, v) for v in config.views], setup)
-    for view, efforts in enumerate(batch_stage(points, setup)):
+    met = [view_points(sample, config.views[view]) for view in config.batch_views]
+    points = measure_neighbours(met, setup)
+    for view, efforts in zip(config.batch_views, batch_stage(points, setup), strict=True):
         in_order = [
             efforts[batch.rows[batch.own], batch.repeat]
             for repeat in range(setup.plan.repeats)
