@@ -150,6 +150,7 @@ def _view_facts(view: FittedView, config: ViewConfig, model: FittedModel) -> Fac
     return {
         "scaling": config.model_dump(mode="json")["scaling"],
         "columns": None if columns is None else [names[c] for c in columns],
+        "separate": config.separate,
         "whiten": config.whiten,
         "weight": 1 / len(model.views),
         "anchor_sets": len(view.anchors),

@@ -124,11 +124,16 @@ def _view_cells(view: Facts) -> Cells:
     scaling = view["scaling"]
     return [
         scaling if isinstance(scaling, str) else name_text(", ".join(scaling)),
-        "all" if view["columns"] is None else name_text(names_text(view["columns"])),
+        _columns_text(view),
         number_text(view["whiten"]),
         number_text(view["weight"]),
         f"{view['anchor_sets']} x {view['anchors'] // view['anchor_sets']}",
     ]
+
+
+def _columns_text(view: Facts) -> str:
+    named = "all" if view["columns"] is None else name_text(names_text(view["columns"]))
+    return f"{named}, each by itself" if view["separate"] else named
 
 
 def _settings_text(settings: Facts) -> str:

@@ -101,7 +101,7 @@ def test_a_store_tells_its_features(made: Path) -> None:
 
 def test_a_model_tells_how_it_was_fitted(made: Path) -> None:
     facts = facts_of(made / "model")
-    assert (facts["rows"], facts["score_model"]) == (N_ROWS, "lightgbm")
+    assert (facts["rows"], facts["score_model"]) == (N_ROWS, "hybrid")
     assert [c["kind"] for c in facts["columns"]] == [
         "number",
         "number",
@@ -109,7 +109,8 @@ def test_a_model_tells_how_it_was_fitted(made: Path) -> None:
         "category",
         "category",
     ]
-    assert [v["scaling"] for v in facts["views"]] == ["none", "standard", "robust"]
+    assert [v["scaling"] for v in facts["views"]] == ["none", "robust", "robust"]
+    assert [v["separate"] for v in facts["views"]] == [False, False, True]
     assert sum(v["weight"] for v in facts["views"]) == pytest.approx(1)
     assert (facts["views"][0]["anchor_sets"], facts["views"][0]["anchors"]) == (2, 64)
     changed = {"label_rows": 400, "repeats": 2, "batch_rows": 32, "non_finite": "impute"}
