@@ -118,7 +118,12 @@ def route_matrix(
     """Return the effort of each row against each anchor set, shape (n, sets)."""
 
     def column(anchors: AnchorSet) -> Floats:
-        return route_costs(anchors, anchors.among(rows), problem)
+        points = anchors.among(rows)
+        if points.shape[1] > 1:
+            return route_costs(anchors, points, problem)
+        # In one column equal values go the same way, and a column may hold few different ones.
+        values, place = np.unique(points, return_inverse=True)
+        return route_costs(anchors, values[:, None], problem)[place.reshape(-1)]
 
     efforts = np.empty((len(rows), len(anchor_sets)))
     with ThreadPoolExecutor(threads) as pool:
