@@ -27,26 +27,20 @@ from benchmarks.ablation_tables import (
     failed_rows,
     value_records,
 )
-from benchmarks.adbench import CELLS, LIBRARIES, chosen_names
-from benchmarks.quality_cells import Cell, CellFile
+from benchmarks.command_line import chosen_names, exit_code
+from benchmarks.quality_cells import CELLS, Cell, CellFile
+from benchmarks.quality_families import LIBRARIES
 from benchmarks.quality_runs import Task, Unit, run_units, unfinished
 from benchmarks.quality_sets import TEST_SHARE, load_set, load_split, set_paths
 from benchmarks.record import claim_folder, json_lines, versions
 from mrot_scale.config import Method, MethodConfig
-from mrot_scale.errors import MrotError
 
 _FIELDS = ("dataset", "changes", "method", "seed")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
-    given = _parser().parse_args(arguments)
-    try:
-        run(given)
-    except MrotError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return error.exit_code
-    return 0
+    return exit_code(run, _parser().parse_args(arguments))
 
 
 def run(given: argparse.Namespace) -> None:

@@ -17,8 +17,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks.quality_cells import CellFile
-from benchmarks.quality_families import Family
+from benchmarks.command_line import chosen_names, exit_code
+from benchmarks.quality_cells import CELLS, CellFile
+from benchmarks.quality_families import LIBRARIES, Family
 from benchmarks.quality_figures import draw_ranks, draw_sets
 from benchmarks.quality_methods import FAMILIES, OURS, REFERENCE, SETTINGS, marks
 from benchmarks.quality_peers import PEERS
@@ -34,21 +35,11 @@ from benchmarks.quality_tables import (
     summary_table,
 )
 from benchmarks.record import claim_folder, json_lines, versions
-from mrot_scale.errors import ConfigError, MrotError
-
-CELLS = "cells.jsonl"
-LIBRARIES = ("numpy", "scipy", "scikit-learn", "lightgbm", "POT", "faiss-cpu", "pyod")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
-    given = _parser().parse_args(arguments)
-    try:
-        run(given)
-    except MrotError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return error.exit_code
-    return 0
+    return exit_code(run, _parser().parse_args(arguments))
 
 
 def run(given: argparse.Namespace) -> None:
@@ -86,15 +77,6 @@ def chosen_tasks(paths: dict[str, Path], given: argparse.Namespace) -> list[Task
         for name in names
         for seed in range(given.seeds)
     ]
-
-
-def chosen_names(names: str | None, known: list[str], option: str) -> list[str]:
-    """Return those of the known names that are asked for, in order; all when none is."""
-    wanted = known if names is None else [name.strip() for name in names.split(",")]
-    unknown = [name for name in wanted if name not in known]
-    if unknown:
-        raise ConfigError(f"{option}: {unknown[0]!r} is not one of {', '.join(known)}.")
-    return [name for name in known if name in wanted]
 
 
 def write_results(

@@ -10,6 +10,9 @@ from mrot_scale.errors import ConfigError
 
 Cell = dict[str, Any]
 
+CELLS = "cells.jsonl"
+"""Name of the file in the folder of a benchmark."""
+
 
 class CellFile:
     """Finished cells, in memory and on disk.

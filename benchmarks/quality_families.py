@@ -11,6 +11,9 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Result = TypeVar("Result")
 
+LIBRARIES = ("numpy", "scipy", "scikit-learn", "lightgbm", "POT", "faiss-cpu", "pyod")
+"""Libraries whose versions decide what the methods find."""
+
 
 @dataclass(frozen=True)
 class Scored:

@@ -20,8 +20,9 @@ from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
-from benchmarks.adbench import LIBRARIES, chosen_names
+from benchmarks.command_line import chosen_names, exit_code
 from benchmarks.quality_cells import CellFile
+from benchmarks.quality_families import LIBRARIES
 from benchmarks.quality_runs import Unit, run_units, unfinished
 from benchmarks.quality_sets import set_paths
 from benchmarks.record import claim_folder, json_lines, versions
@@ -29,7 +30,6 @@ from benchmarks.steadiness_figures import draw_growth, draw_headroom
 from benchmarks.steadiness_findings import FINDINGS
 from benchmarks.steadiness_parts import PARTS, Sizes, part_settings
 from benchmarks.steadiness_tables import READING, TEXTS, failures
-from mrot_scale.errors import MrotError
 
 REPORT = "steadiness.md"
 TITLE = "# Steadiness"
@@ -41,13 +41,7 @@ FIGURES: dict[str, Callable[[dict[str, Any], Path], None]] = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
-    given = _parser().parse_args(arguments)
-    try:
-        run(given)
-    except MrotError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return error.exit_code
-    return 0
+    return exit_code(run, _parser().parse_args(arguments))
 
 
 def run(given: argparse.Namespace) -> None:

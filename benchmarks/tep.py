@@ -16,8 +16,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks.adbench import CELLS, LIBRARIES, chosen_families, chosen_names
-from benchmarks.quality_cells import CellFile
+from benchmarks.adbench import chosen_families
+from benchmarks.command_line import chosen_names, exit_code
+from benchmarks.quality_cells import CELLS, CellFile
+from benchmarks.quality_families import LIBRARIES
 from benchmarks.quality_figures import draw_sets
 from benchmarks.quality_methods import FAMILIES, SETTINGS
 from benchmarks.quality_peers import PEERS
@@ -35,7 +37,7 @@ from benchmarks.record import claim_folder, json_lines, versions
 from benchmarks.tep_figures import draw_shares
 from benchmarks.tep_tables import by_mode, by_share, compare_windows, gain_table, gains, ours_of
 from benchmarks.tep_windows import WINDOWS, fault_share, load_mode, load_windows
-from mrot_scale.errors import ConfigError, MrotError
+from mrot_scale.errors import ConfigError
 
 DATASET = "tep"
 _FIELDS = ("mode", "windows", "method", "seed")
@@ -43,13 +45,7 @@ _FIELDS = ("mode", "windows", "method", "seed")
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
-    given = _parser().parse_args(arguments)
-    try:
-        run(given)
-    except MrotError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return error.exit_code
-    return 0
+    return exit_code(run, _parser().parse_args(arguments))
 
 
 def run(given: argparse.Namespace) -> None:

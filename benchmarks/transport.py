@@ -16,6 +16,7 @@ from typing import Any
 
 from benchmarks import transport_sets as real
 from benchmarks import transport_tables as tables
+from benchmarks.command_line import exit_code
 from benchmarks.quality_sets import set_paths
 from benchmarks.record import claim_folder, json_lines, versions
 from benchmarks.transport_figures import draw_scenarios
@@ -23,7 +24,7 @@ from benchmarks.transport_identities import identity_gaps
 from benchmarks.transport_runs import ALL, TOLD_APART, Record, run_scenario, summarise
 from benchmarks.transport_scenarios import N_ROWS, Scenario
 from benchmarks.transport_sides import ALPHA, BATCH_ROWS, REPEATS
-from mrot_scale.errors import ConfigError, MrotError
+from mrot_scale.errors import ConfigError
 from mrot_scale.threads import one_native_thread
 
 NUMBERS = "transport.json"
@@ -32,14 +33,8 @@ LIBRARIES = ("numpy", "scipy", "scikit-learn", "POT")
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
-    given = _parser().parse_args(arguments)
-    try:
-        with one_native_thread():
-            run(given)
-    except MrotError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return error.exit_code
-    return 0
+    with one_native_thread():
+        return exit_code(run, _parser().parse_args(arguments))
 
 
 def run(given: argparse.Namespace) -> None:

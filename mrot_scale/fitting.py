@@ -37,7 +37,7 @@ from mrot_scale.model.hybrid import (
 from mrot_scale.model.regressors import ScoreModel, out_of_fold
 from mrot_scale.progress import Report
 from mrot_scale.rows import column_medians, fill_non_finite
-from mrot_scale.scoring import FittedModel, problem_of
+from mrot_scale.scoring import FittedModel, problem_of, view_rarities
 from mrot_scale.seeds import generator
 from mrot_scale.standing import (
     Standing,
@@ -367,10 +367,7 @@ def mixed_lesson(taught: Lesson, config: MethodConfig, standings: list[Standing]
 def lesson_of(rows: Floats, config: MethodConfig, standings: list[Standing]) -> Lesson:
     """Return any rows with the targets that their efforts against anchors give."""
     unseen = np.column_stack([s.unseen_rarity for s in standings])
-    problems = [problem_of(config, view) for view in config.views]
-    views = [s.fitted for s in standings]
-    pairs = zip(views, problems, strict=True)
-    rarity = np.column_stack([v.rarity(v.routes(rows, p, 1), p) for v, p in pairs])
+    rarity = view_rarities([s.fitted for s in standings], config, rows)
     return Lesson(rows, fit_targets(unseen).shares(rarity), rarity)
 
 

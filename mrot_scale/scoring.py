@@ -1,6 +1,6 @@
 """A fitted model as plain parts, and the score of any row."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -58,6 +58,17 @@ def mean_rarity(
     return np.asarray(np.nanmean(found, axis=0))
 
 
+def view_rarities(
+    views: Sequence[FittedView], config: MethodConfig, rows: Floats, threads: int = 1
+) -> Floats:
+    """Return how rare the rows' efforts against anchors are in each view, (n, views)."""
+    found = []
+    for view, settings in zip(views, config.views, strict=True):
+        problem = problem_of(config, settings)
+        found.append(view.rarity(view.routes(rows, problem, threads), problem))
+    return np.column_stack(found)
+
+
 @dataclass(frozen=True)
 class FittedModel:
     """Everything scoring needs."""
@@ -106,11 +117,7 @@ class FittedModel:
 
     def rarity(self, rows: Floats, threads: int = 1) -> Floats:
         """Return how rare the rows' efforts against anchors are in each view, (n, views)."""
-        found = []
-        for view, config in zip(self.views, self.config.views, strict=True):
-            problem = problem_of(self.config, config)
-            found.append(view.rarity(view.routes(rows, problem, threads), problem))
-        return np.column_stack(found)
+        return view_rarities(self.views, self.config, rows, threads)
 
     def score(self, rows: Floats, method: Method, threads: int = 1) -> NDArray[np.float32]:
         """Return the score of finite rows: the share of such rows that are less anomalous."""

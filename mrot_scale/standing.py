@@ -111,7 +111,7 @@ def _floor_and_maps(
         return np.array([least]), (_log_calibration(values),)
     floor = np.array([effort_floor(set_efforts) for set_efforts in unseen.T])
     logs = problem.effort_sign * np.log(np.maximum(unseen, floor)).T
-    return floor, tuple(_log_calibration(x[np.isfinite(x)]) for x in logs)
+    return floor, tuple(_log_calibration(x) for x in logs)
 
 
 def effort_values(

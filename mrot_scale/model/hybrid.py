@@ -6,7 +6,8 @@ lose some of what the efforts know. How much is measured on rows they have not s
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import rankdata
+from scipy.stats import spearmanr
+from sklearn.metrics import roc_auc_score
 
 from mrot_scale.config import MethodConfig
 from mrot_scale.model.lightgbm_model import LightgbmModel
@@ -57,12 +58,11 @@ def distillation_loss(outputs: Floats, targets: Floats) -> float:
     The larger of two losses: of AUC-ROC in finding the rows of highest target, as a mean over
     several shares of such rows, and of rank correlation over all rows.
     """
-    ranks, highest = rankdata(outputs), np.sort(targets)[::-1]
+    highest = np.sort(targets)[::-1]
     counts = sorted({max(1, round(share * len(targets))) for share in TOP_SHARES})
     tops = [targets >= highest[n - 1] for n in counts]  # equal targets stay together
-    found = [1 - _auc(ranks, top) for top in tops if not top.all()]
-    correlation = _rank_correlation(ranks, rankdata(targets))
-    return 100 * max(float(np.mean(found)) if found else 0.0, 1 - correlation)
+    found = [1 - roc_auc_score(top, outputs) for top in tops if not top.all()]
+    return 100 * max(float(np.mean(found or [0.0])), 1 - _rank_correlation(outputs, targets))
 
 
 def mean_of_copies(rows: Floats, targets: Floats) -> Floats:
@@ -71,14 +71,7 @@ def mean_of_copies(rows: Floats, targets: Floats) -> Floats:
     return np.asarray((np.bincount(group, targets) / np.bincount(group))[group])
 
 
-def _rank_correlation(ranks: Floats, others: Floats) -> float:
-    if np.ptp(ranks) == 0 or np.ptp(others) == 0:
-        return float(np.ptp(ranks) == np.ptp(others))
-    return float(np.corrcoef(ranks, others)[0, 1])
-
-
-def _auc(ranks: Floats, positive: NDArray[np.bool_]) -> float:
-    n_positive = int(positive.sum())
-    n_negative = len(ranks) - n_positive
-    above = float(ranks[positive].sum()) - n_positive * (n_positive + 1) / 2
-    return above / (n_positive * n_negative)
+def _rank_correlation(outputs: Floats, targets: Floats) -> float:
+    if np.ptp(outputs) == 0 or np.ptp(targets) == 0:  # the same order only if neither has any
+        return float(np.ptp(outputs) == np.ptp(targets))
+    return float(spearmanr(outputs, targets).statistic)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks import adbench, quality_methods, quality_runs
+from benchmarks import adbench, quality_cells, quality_methods, quality_runs
 from benchmarks.adbench import main
 from benchmarks.quality_methods import FAMILIES
 from benchmarks.quality_runs import Unit, run_unit
@@ -120,7 +120,7 @@ def test_a_torn_line_and_a_lost_cell_are_computed_again(
     run: Callable[..., int], tmp_path: Path, units_run: list[Any]
 ) -> None:
     run()
-    path = tmp_path / "out" / adbench.CELLS
+    path = tmp_path / "out" / quality_cells.CELLS
     lines = path.read_text().splitlines(keepends=True)
     lost = json.loads(lines.pop(3))
     torn = json.loads(lines[-1])
@@ -137,7 +137,7 @@ def test_of_a_family_only_the_lost_cell_is_written(
     run: Callable[..., int], tmp_path: Path, units_run: list[Any]
 ) -> None:
     run("--sets", "first", "--seeds", "1", methods="memory")
-    path = tmp_path / "out" / adbench.CELLS
+    path = tmp_path / "out" / quality_cells.CELLS
     lines = path.read_text().splitlines(keepends=True)
     path.write_text("".join(lines[:-1]))
     run("--sets", "first", "--seeds", "1", methods="memory")

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from benchmarks import quality_runs
-from benchmarks.adbench import CELLS
+from benchmarks.quality_cells import CELLS
 from benchmarks.quality_runs import Unit, run_unit
 from benchmarks.tep import main
 from benchmarks.tep_figures import share_line
