@@ -30,6 +30,9 @@ _FUTURES_PER_WORKER = 4
 _PATIENCE_S = 60.0
 """Seconds without any worker after which a run gives up."""
 
+_CLOSING_S = 30.0
+"""Seconds that a cluster of ours is given to end."""
+
 _LOGGERS = ("distributed", "distributed.client", "tornado.application")
 
 _DASK_SETTINGS = {
@@ -224,8 +227,24 @@ def _cluster(config: ClusterConfig) -> Iterator[Any]:
             made = cluster_class(**config.arguments)
         if config.workers and hasattr(made, "scale"):
             made.scale(config.workers)
-    with made:
+    try:
         yield made
+    finally:
+        _close(made)
+
+
+def _close(made: Any) -> None:
+    """End a cluster that was started here; whether that goes well is no longer the run's affair.
+
+    Dask loses count of workers that leave while it looks at them, and then cannot close.
+    """
+    from distributed import Status
+
+    try:
+        made.close(timeout=_CLOSING_S)
+    except Exception as error:
+        logging.getLogger(__name__).debug("a cluster did not close: %s", error)
+        made.status = Status.closed  # or it complains when it is collected
 
 
 @contextmanager

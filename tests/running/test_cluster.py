@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from distributed import LocalCluster, Status
 
 import mrot_scale
 from mrot_scale import load_config
@@ -247,6 +248,24 @@ def test_a_cluster_class_is_started_with_its_arguments(
     }
     mrot_scale.fit(table, str(work / "model"), config, id="reading")
     assert_same_files(contents(work / "model"), expected.model)
+
+
+class Careless(LocalCluster):
+    """A cluster that loses count of its workers as it closes."""
+
+    async def _close(self) -> None:
+        await super()._close()
+        self.status = Status.closing
+        raise KeyError("inproc://somebody")
+
+
+def test_a_cluster_that_cannot_close_does_not_undo_the_work() -> None:
+    arguments = {"n_workers": 1, "processes": False, "dashboard_address": f"{LOOPBACK}:0"}
+    config = ClusterConfig(
+        kind=f"{__name__}:Careless", workers=1, arguments=arguments, allow_class=True
+    )
+    with open_workers(config) as workers:
+        assert workers.count == 1
 
 
 # On many machines ----------------------------------------------------------------------------
