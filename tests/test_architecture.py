@@ -10,6 +10,7 @@ import pytest
 PACKAGE = Path(__file__).parent.parent / "mrot_scale"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 ONE_IMPORTER = {
+    "cryptography": "certificates.py",
     "dask": "running/cluster.py",
     "distributed": "running/cluster.py",
     "fsspec": "storing/location.py",

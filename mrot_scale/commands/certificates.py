@@ -1,0 +1,94 @@
+"""`certificates`."""
+
+import shlex
+import socket
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+import yaml
+
+if TYPE_CHECKING:
+    from mrot_scale.certificates import Certificates
+
+_PORT = 8786
+"""Where Dask's schedulers listen unless told otherwise."""
+
+_DASHBOARD = "127.0.0.1"
+"""Dask's dashboards ask nobody for a certificate: only this machine is to reach them."""
+
+
+def certificates(
+    folder: Annotated[Path, typer.Argument(help="New folder for the certificates.")],
+    host: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Name or IP address of a machine, the scheduler's first; this one when omitted.",
+            metavar="NAME_OR_IP",
+        ),
+    ] = None,
+    days: Annotated[
+        int, typer.Option(min=1, max=3650, help="Days until the certificates expire.")
+    ] = 365,
+) -> None:
+    """Make the certificates of an encrypted Dask cluster, and show how to use them."""
+    from mrot_scale.certificates import make_certificates
+
+    typer.echo(_instructions(make_certificates(folder, host or [socket.gethostname()], days=days)))
+
+
+def _instructions(made: "Certificates") -> str:
+    address = f"tls://{_in_address(made.hosts[0])}:{_PORT}"
+    settings = {"address": address, **_files(made)}
+    return f"""\
+Certificates for scheduler, workers and driver in {made.folder}, valid until {made.until:%Y-%m-%d}:
+  {made.ca_file.name:<13} whose certificates are trusted
+  {made.cert.name:<13} the certificate that all of them show
+  {made.key.name:<13} its key. Secret: whoever has it can run code on the workers
+  {made.ca_key.name:<13} makes more certificates. Secret, and nothing below needs it: move it away
+
+Copy the first three to {made.folder} on every machine. Where the scheduler runs:
+  {_scheduler_command(made)}
+Where workers run, one for each core:
+  {_worker_command(made, address)}
+In the settings of mrot-scale (-c FILE):
+{_indented(yaml.safe_dump({"cluster": settings}, sort_keys=False))}"""
+
+
+def _in_address(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+def _files(made: "Certificates") -> dict[str, str]:
+    return {
+        "tls_ca_file": str(made.ca_file),
+        "tls_cert": str(made.cert),
+        "tls_key": str(made.key),
+    }
+
+
+def _scheduler_command(made: "Certificates") -> str:
+    return shlex.join(
+        [
+            *("dask", "scheduler", "--protocol", "tls", "--port", str(_PORT)),
+            *("--dashboard-address", f"{_DASHBOARD}:8787", *_options(made)),
+        ]
+    )
+
+
+def _worker_command(made: "Certificates", address: str) -> str:
+    return shlex.join(
+        [
+            *("dask", "worker", address, "--nworkers", "-1", "--nthreads", "1"),
+            *("--dashboard-address", f"{_DASHBOARD}:0", *_options(made)),
+        ]
+    )
+
+
+def _options(made: "Certificates") -> list[str]:
+    options = {f"--{name.replace('_', '-')}": path for name, path in _files(made).items()}
+    return [word for pair in options.items() for word in pair]
+
+
+def _indented(text: str) -> str:
+    return "\n".join(f"  {line}" for line in text.splitlines())

@@ -1,0 +1,1 @@
+"""What goes wrong, and what is left when it has: kills, losses, damage, hostile files."""
