@@ -25,6 +25,7 @@ from mrot_scale.jobs.fit_job import fit
 from mrot_scale.jobs.score_job import score
 from mrot_scale.running.cluster import OnRecord, Workers, open_workers
 from mrot_scale.running.commit import Record
+from mrot_scale.running.run_log import Note, unnoted
 from mrot_scale.running.tasks import Task, run_task
 
 STAGES = ("efforts", "score")
@@ -47,7 +48,9 @@ class PlainProcesses:
         for pipe in self._pipes:
             pipe.recv()  # ready: everything is imported
 
-    def run(self, run: str, tasks: Sequence[Task], on_record: OnRecord) -> None:
+    def run(
+        self, run: str, tasks: Sequence[Task], on_record: OnRecord, note: Note = unnoted
+    ) -> None:
         for number, pipe in enumerate(self._pipes):
             pipe.send((run, list(tasks[number :: self.count])))
         for pipe in self._pipes:
@@ -78,9 +81,11 @@ class TimedWorkers:
         self._inner, self.count = inner, inner.count
         self.seconds: dict[str, float] = {}
 
-    def run(self, run: str, tasks: Sequence[Task], on_record: OnRecord) -> None:
+    def run(
+        self, run: str, tasks: Sequence[Task], on_record: OnRecord, note: Note = unnoted
+    ) -> None:
         start = time.perf_counter()
-        self._inner.run(run, tasks, on_record)
+        self._inner.run(run, tasks, on_record, note)
         if tasks:
             self.seconds[tasks[0].key.split("/")[0]] = time.perf_counter() - start
 

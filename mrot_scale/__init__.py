@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from mrot_scale.jobs.fit_job import fit
     from mrot_scale.jobs.ingest_job import ingest
     from mrot_scale.jobs.score_job import score
-    from mrot_scale.jobs.service import open_scores, score_rows
+    from mrot_scale.jobs.service import open_scores, rollback, score_rows
     from mrot_scale.method.efforts import Problem, minibatch_efforts, transport_efforts
 
 _HOME_OF = {
@@ -28,6 +28,7 @@ _HOME_OF = {
     "load_config": "mrot_scale.config_layers",
     "minibatch_efforts": "mrot_scale.method.efforts",
     "open_scores": "mrot_scale.jobs.service",
+    "rollback": "mrot_scale.jobs.service",
     "score": "mrot_scale.jobs.score_job",
     "score_rows": "mrot_scale.jobs.service",
     "transport_efforts": "mrot_scale.method.efforts",
@@ -44,6 +45,7 @@ __all__ = [
     "load_config",
     "minibatch_efforts",
     "open_scores",
+    "rollback",
     "score",
     "score_rows",
     "transport_efforts",

@@ -15,8 +15,11 @@ import typer
 
 from mrot_scale import __version__
 from mrot_scale.commands import jobs, tools
+from mrot_scale.commands.certificates import certificates
 from mrot_scale.commands.demo import demo
+from mrot_scale.commands.runs import rollback, runs_app
 from mrot_scale.errors import MrotError
+from mrot_scale.faults import check_allowed
 from mrot_scale.threads import start_native_libraries_small
 
 app = typer.Typer(
@@ -56,8 +59,12 @@ app.command(
 )(jobs.score)
 app.command(epilog="Example: mrot-scale inspect readings.store")(tools.inspect)
 app.command(epilog="Example: mrot-scale digest scores")(tools.digest)
+app.command(epilog="Example: mrot-scale verify /backup/readings.store")(tools.verify)
 app.command(epilog="Example: mrot-scale doctor --storage s3://bucket/folder")(tools.doctor)
 app.add_typer(tools.config_app, name="config")
+app.command(epilog="Example: mrot-scale certificates tls --host scheduler.example")(certificates)
+app.add_typer(runs_app, name="runs")
+app.command(epilog="Example: mrot-scale rollback /data/scores /data/scores.parquet")(rollback)
 app.command(epilog="Example: mrot-scale demo --out /tmp/pumps --rows 100000")(demo)
 
 
@@ -99,6 +106,7 @@ def main() -> None:
     start_native_libraries_small()
     warnings.showwarning = _print_warning
     try:
+        check_allowed()
         with _signals_caught():
             app(args=[word for word in sys.argv[1:] if word != "--debug"])
     except MrotError as error:

@@ -74,6 +74,12 @@ class TemporaryError(MrotError, RuntimeError):
     exit_code = 75
 
 
+class LockedError(MrotError, RuntimeError):
+    """Another run is at work on the same output; the message says who."""
+
+    exit_code = 77
+
+
 class BudgetError(MrotError, MemoryError):
     """A task would not fit a worker's memory; the message shows the sum and the setting."""
 

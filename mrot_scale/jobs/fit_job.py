@@ -16,6 +16,7 @@ from mrot_scale.jobs.ingest_job import ingest
 from mrot_scale.jobs.opening import (
     AnyConfig,
     Input,
+    begun,
     fingerprint,
     for_input,
     input_of,
@@ -27,6 +28,7 @@ from mrot_scale.jobs.planning import plan_fit_job
 from mrot_scale.model.columns import load_schema
 from mrot_scale.progress import Report
 from mrot_scale.running.commit import RunFolder
+from mrot_scale.running.lock import locked
 from mrot_scale.running.publish import is_finished, publish_once
 from mrot_scale.storing.location import Location
 
@@ -70,10 +72,23 @@ def fit(
     new_run
         Start over where an earlier run on other terms was not finished.
     """
-    start, target = time.perf_counter(), Location(model)
-    settings = settled(config, cluster={"workers": workers})
+    target, settings = Location(model), settled(config, cluster={"workers": workers})
     check_condition(exclude_where)
-    source, place = input_of(store, target, id), run_location(settings, target)
+    with locked(target, run_location(settings, target)):
+        return _fit(store, target, settings, exclude_where, id, new_run, progress)
+
+
+def _fit(
+    store: Any,
+    target: Location,
+    settings: Config,
+    exclude_where: str | None,
+    id: str | None,
+    new_run: bool,
+    progress: Report | None,
+) -> Fitted:
+    start, place = time.perf_counter(), run_location(settings, target)
+    source = input_of(store, target, id)
     if source.is_object:
         _ingest_source(source, exclude_where, settings, new_run, progress)
     terms = _fingerprint(source, settings, exclude_where)
@@ -82,12 +97,13 @@ def fit(
         if source.is_table and not source.is_object:
             _ingest_source(source, exclude_where, settings, new_run, progress)
         opened = source.opened(lambda found: check_fit_input(found, settings, exclude_where))
-        plan_fit_job(opened, settings, calibrated=False).check()
+        plan = plan_fit_job(opened, settings, calibrated=False)
+        plan.check()
         run = RunFolder.open(place, terms, new_run=new_run)
-        run.drop_damaged()
-        with opened_runner(run, settings, progress, opened.location) as runner:
-            folder = FitStages(runner, opened, settings, exclude_where).run()
-        publish_once(folder, target, run)
+        with begun(run, settings, plan) as log:
+            with opened_runner(run, log, settings, progress, opened.location) as runner:
+                folder = FitStages(runner, opened, settings, exclude_where).run()
+            publish_once(folder, target, run)
     finished = RunFolder.read(place)
     if not settings.run.keep_stages:
         finished.remove_stages()

@@ -16,6 +16,7 @@ from mrot_scale.config import Config
 from mrot_scale.errors import DataError, LeftOutWarning
 from mrot_scale.jobs.opening import (
     AnyConfig,
+    begun,
     fingerprint,
     quiet,
     run_location,
@@ -24,7 +25,8 @@ from mrot_scale.jobs.opening import (
 from mrot_scale.model.columns import load_schema
 from mrot_scale.progress import Report
 from mrot_scale.reading.sources import TableStream, open_source
-from mrot_scale.running.commit import Attempt, Record, RunFolder, task_key
+from mrot_scale.running.commit import Attempt, Record, RunFolder, is_run_folder, task_key
+from mrot_scale.running.lock import locked
 from mrot_scale.running.publish import Folder, is_finished, publish_once
 from mrot_scale.storing.arrays import METADATA, ArraySpec, group_metadata
 from mrot_scale.storing.chunks import RowChunks, rows_per_chunk
@@ -94,6 +96,24 @@ def ingest(
         Model or store whose columns, origins and categories to follow.
     """
     target, settings = Location(store), settled(config)
+    with locked(target, run_location(settings, target)):
+        return _ingest(
+            source, target, settings, id, include, exclude, keep, like, new_run, progress
+        )
+
+
+def _ingest(
+    source: Any,
+    target: Location,
+    settings: Config,
+    id: str | None,
+    include: Sequence[str] | None,
+    exclude: Sequence[str],
+    keep: Sequence[str] | None,
+    like: str | Path | None,
+    new_run: bool,
+    progress: Report | None,
+) -> Ingested:
     stream = open_source(source, id_column=id)
     known = None if like is None else schema_like(Location(like))
     choice = choose_columns(
@@ -109,11 +129,12 @@ def ingest(
     if is_finished(target, place, terms):
         opened = FeatureStore.open(target)
         return Ingested(str(target), opened.n_rows, opened.schema, was_done=True)
-    is_object = not isinstance(source, str | Path | Location)
-    run = RunFolder.open(place, terms, new_run=new_run or is_object)
+    if is_run_folder(place) and not isinstance(source, str | Path | Location):
+        RunFolder.read(place).clear()  # what an earlier call ingested may be another table
+    run = RunFolder.open(place, terms, new_run=new_run)
     _warn_left_out(choice, stream)
-    run.drop_damaged()
-    schema = _write_store(stream, choice, known, settings, run, target, progress or quiet)
+    with begun(run, settings):
+        schema = _write_store(stream, choice, known, settings, run, target, progress or quiet)
     run.remove_stages()
     return Ingested(str(target), schema.n_rows, schema, was_done=False)
 

@@ -1,5 +1,6 @@
 """What every job does first: settle the settings, find its input, open its run folder."""
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -8,16 +9,22 @@ from typing import Any
 
 from mrot_scale.config import Config, full_config
 from mrot_scale.config_layers import load_config
+from mrot_scale.config_text import show_config
 from mrot_scale.errors import DataError, MrotError
+from mrot_scale.jobs.plan_text import Plan
 from mrot_scale.progress import Report
 from mrot_scale.reading.sources import open_source
 from mrot_scale.running.cluster import open_workers
 from mrot_scale.running.commit import RunFolder
+from mrot_scale.running.run_log import RunLog, recorded
 from mrot_scale.running.runner import Runner
 from mrot_scale.running.worker_checks import worker_versions
 from mrot_scale.storing.location import Location
 from mrot_scale.storing.manifest import read_format
 from mrot_scale.storing.store import FeatureStore, is_store
+
+RUN_CONFIG = "config.yaml"
+RUN_PLAN = "plan.json"
 
 AnyConfig = Config | Mapping[str, Any] | str | Path | None
 
@@ -119,9 +126,24 @@ def input_of(given: Any, output: Location, id: str | None) -> Input:
 
 
 @contextmanager
+def begun(run: RunFolder, config: Config, plan: Plan | None = None) -> Iterator[RunLog]:
+    """Yield the log of one attempt at a run, after seeing to what earlier ones left."""
+    known = len(run.records)
+    with recorded(run.location, command=run.fingerprint["command"], committed=known) as log:
+        run.keep(RUN_CONFIG, show_config(config).encode())
+        if plan is not None:
+            run.keep(RUN_PLAN, (json.dumps(plan.to_json(), indent=1) + "\n").encode())
+        damaged = run.drop_damaged()
+        if damaged:
+            log.write("damaged", tasks=damaged)
+        yield log
+
+
+@contextmanager
 def opened_runner(
-    run: RunFolder, config: Config, report: Report | None, *inputs: Location
+    run: RunFolder, log: RunLog, config: Config, report: Report | None, *inputs: Location
 ) -> Iterator[Runner]:
     """Yield a runner on workers that can reach the run folder and the inputs."""
     with open_workers(config.cluster, [run.location, *inputs]) as workers:
-        yield Runner(run, workers, report or quiet)
+        log.write("workers", count=workers.count, kind=config.cluster.kind)
+        yield Runner(run, workers, report or quiet, log.write)

@@ -15,6 +15,7 @@ from mrot_scale.jobs.ingest_job import ingest
 from mrot_scale.jobs.opening import (
     AnyConfig,
     Input,
+    begun,
     fingerprint,
     for_input,
     input_of,
@@ -28,10 +29,11 @@ from mrot_scale.model.hybrid import Explaining
 from mrot_scale.model.persist import load_model, model_schema
 from mrot_scale.progress import Report
 from mrot_scale.running.commit import Record, RunFolder, task_key
+from mrot_scale.running.lock import locked
 from mrot_scale.running.publish import (
     Folder,
-    check_generation,
-    is_finished,
+    check_replaceable,
+    is_current,
     publish_generation,
     resolve,
 )
@@ -90,39 +92,72 @@ def score(
     id
         Column of a table source that names each row.
     """
-    start, target = time.perf_counter(), Location(out)
     settings = settled(config, cluster={"workers": workers}, scoring={"method": method})
-    table = None if parquet is None else Location(parquet)
-    check_outputs(target, table)
-    place, folder = Location(model), run_location(settings, target)
+    outputs = Outputs(Location(out), None if parquet is None else Location(parquet))
+    check_outputs(outputs.scores, outputs.table)
+    with locked(*outputs.places, run_location(settings, outputs.scores)):
+        return _score(Location(model), store, outputs, settings, keep, id, new_run, progress)
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """Where scores are to be."""
+
+    scores: Location
+    table: Location | None
+
+    @property
+    def places(self) -> list[Location]:
+        return [self.scores] if self.table is None else [self.scores, self.table]
+
+
+def _score(
+    place: Location,
+    store: Any,
+    outputs: Outputs,
+    settings: Config,
+    keep: Sequence[str],
+    id: str | None,
+    new_run: bool,
+    progress: Report | None,
+) -> Scored:
+    start, folder = time.perf_counter(), run_location(settings, outputs.scores)
     fitted, saved = load_model(place)
-    options = score_options(fitted, saved, settings, table is not None, keep)
-    source = input_of(store, target, id)
+    options = score_options(fitted, saved, settings, outputs.table is not None, keep)
+    source = input_of(store, outputs.scores, id)
     if source.is_object:
         _ingest_source(source, place, keep, settings, new_run, progress)
-    terms = _fingerprint(place, source, options, table)
-    generation = generation_name(terms)
-    was_done = is_finished(target, folder, terms)
-    if was_done and table is not None and not table.exists():
-        raise OutputError(
-            f"{table} was removed, {target} was not. Remove {target} as well to score again."
-        )
+    terms = _fingerprint(place, source, options, outputs.table)
+    was_done = _is_done(outputs, folder, terms, new_run)
     if not was_done:
-        if table is not None:
-            check_generation(table, generation)
         if source.is_table and not source.is_object:
             _ingest_source(source, place, keep, settings, new_run, progress)
         opened = source.opened(lambda found: check_score_input(fitted, found, options))
-        plan_score(fitted, opened, options, settings, calibrated=False).check()
+        plan = plan_score(fitted, opened, options, settings, calibrated=False)
+        plan.check()
         run = RunFolder.open(folder, terms, new_run=new_run)
-        run.drop_damaged()
-        with opened_runner(run, settings, progress, opened.location, place) as runner:
-            records = _score_chunks(runner, place, opened, options)
-        _publish(records, opened, options, (target, table), run, generation)
+        with begun(run, settings, plan) as log:
+            with opened_runner(run, log, settings, progress, opened.location, place) as runner:
+                records = _score_chunks(runner, place, opened, options)
+            _publish(records, opened, options, outputs, run, generation_name(terms))
     if not settings.run.keep_stages:
         RunFolder.read(folder).remove_stages()
     source.discard()
-    return _scored(target, table, options, time.perf_counter() - start, was_done)
+    return _scored(outputs, options, time.perf_counter() - start, was_done)
+
+
+def _is_done(outputs: Outputs, folder: Location, terms: Any, new_run: bool) -> bool:
+    """Tell whether these scores are there already; refuse to replace what is not to be."""
+    was_done = is_current(outputs.scores, folder, terms, new_run=new_run)
+    if outputs.table is None:
+        return was_done
+    if was_done and not outputs.table.exists():
+        raise OutputError(
+            f"{outputs.table} was removed, {outputs.scores} was not. Remove {outputs.scores} as "
+            "well to score again."
+        )
+    check_replaceable(outputs.table)
+    return was_done
 
 
 def check_outputs(target: Location, table: Location | None) -> None:
@@ -246,12 +281,11 @@ def _publish(
     records: list[Record],
     store: FeatureStore,
     options: ScoreOptions,
-    places: tuple[Location, Location | None],
+    outputs: Outputs,
     run: RunFolder,
     generation: str,
 ) -> None:
     """Publish the Parquet folder first: scores that are there are there in all forms."""
-    target, table = places
     facts = {
         "rows": store.n_rows,
         "flagged": sum(r.facts["flagged"] for r in records),
@@ -261,11 +295,13 @@ def _publish(
         "store": store.identity(),
         "model": run.fingerprint["inputs"]["model"],
     }
-    if table is not None:
-        publish_generation(_table_folder(records, facts), table, run, generation)
+    if outputs.table is not None:
+        folder = _table_folder(records, facts, generation)
+        publish_generation(folder, outputs.table, run, generation)
     folder = _array_folder(records, store, options, facts)
     run.commit_published(Entry.of(folder.manifest()).sha256)  # first: see publish_once
-    publish_generation(folder, target, run, generation)
+    publish_generation(folder, outputs.scores, run, generation)
+    run.commit_finished()
 
 
 def _array_folder(
@@ -282,21 +318,25 @@ def _array_folder(
     return folder
 
 
-def _table_folder(records: list[Record], facts: dict[str, Any]) -> Folder:
+def _table_folder(records: list[Record], facts: dict[str, Any], generation: str) -> Folder:
+    """Return the Parquet files, under names that no other generation has.
+
+    A reader that lists the names as they change may miss a file, but never reads a mixture.
+    """
     folder = Folder(TABLE_FORMAT, SCORES_VERSION, facts=facts, list_name=f"_{MANIFEST}")
     for record in records:
         for place, part in record.facts["files"]:
-            folder.objects[place] = record.objects[part]
+            name = place.removesuffix(".parquet") + f"-{generation[:8]}.parquet"
+            folder.objects[name] = record.objects[part]
     return folder
 
 
-def _scored(
-    target: Location, table: Location | None, options: ScoreOptions, seconds: float, was_done: bool
-) -> Scored:
-    facts = read_manifest(resolve(target), SCORES_FORMAT, SCORES_VERSION, "scores").facts
+def _scored(outputs: Outputs, options: ScoreOptions, seconds: float, was_done: bool) -> Scored:
+    found = resolve(outputs.scores)
+    facts = read_manifest(found, SCORES_FORMAT, SCORES_VERSION, "scores").facts
     return Scored(
-        str(target),
-        None if table is None else str(table),
+        str(outputs.scores),
+        None if outputs.table is None else str(outputs.table),
         facts["rows"],
         facts["flagged"],
         facts["missing"],

@@ -17,6 +17,8 @@ from mrot_scale.model.persist import model_schema
 from mrot_scale.precision import to_stored
 from mrot_scale.reading.sources import open_source
 from mrot_scale.rows import check_values
+from mrot_scale.running import publish
+from mrot_scale.running.lock import locked
 from mrot_scale.running.publish import resolve
 from mrot_scale.scoring import FittedModel
 from mrot_scale.storing.columns import ColumnEncoder
@@ -88,3 +90,10 @@ def open_scores(parquet: str | Path) -> Any:
     handler = pafs.PyFileSystem(pafs.FSSpecHandler(place.filesystem))
     path = place.filesystem._strip_protocol(place.address)
     return ds.dataset(path, filesystem=handler, partitioning="hive")
+
+
+def rollback(scores: str | Path, to: str | None = None) -> tuple[str, str]:
+    """Let published scores be an earlier generation again; return which it was and which it is."""
+    place = Location(scores)
+    with locked(place):
+        return publish.rollback(place, to)

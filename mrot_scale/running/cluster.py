@@ -6,6 +6,7 @@ here, none is left at "for ever".
 
 import asyncio
 import logging
+import os
 import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -19,6 +20,8 @@ from typing import Any, Protocol
 from mrot_scale.config import ClusterConfig
 from mrot_scale.errors import ConfigError, MrotError, TemporaryError
 from mrot_scale.running.commit import Record
+from mrot_scale.running.greeting import check_greeting
+from mrot_scale.running.run_log import Note, unnoted
 from mrot_scale.running.tasks import Task, run_task
 from mrot_scale.running.worker_checks import check_storage, probe_file, worker_versions
 from mrot_scale.storing.location import Location
@@ -27,13 +30,24 @@ from mrot_scale.threads import available_cores
 OnRecord = Callable[[Record], None]
 
 _FUTURES_PER_WORKER = 4
+_LOOK_S = 5.0
+"""Seconds after which a run that waits looks at what it waits for."""
+
 _PATIENCE_S = 60.0
 """Seconds without any worker after which a run gives up."""
 
-_CLOSING_S = 30.0
+_SLOW_S, _SLOW_TIMES = 30.0, 3.0
+"""Seconds, and times the longest of its stage, after which a task is sent a second time."""
+
+_CLOSING_S = 8.0
 """Seconds that a cluster of ours is given to end."""
 
 _LOGGERS = ("distributed", "distributed.client", "tornado.application")
+
+_TLS_ADVICE = (
+    "Set cluster.tls_ca_file, tls_cert and tls_key (mrot-scale certificates makes such files), or "
+    "distributed.comm.tls in Dask's own configuration."
+)
 
 _DASK_SETTINGS = {
     "distributed.scheduler.allowed-failures": 3,
@@ -56,7 +70,9 @@ class Workers(Protocol):
 
     count: int
 
-    def run(self, run: str, tasks: Sequence[Task], on_record: OnRecord) -> None:
+    def run(
+        self, run: str, tasks: Sequence[Task], on_record: OnRecord, note: Note = unnoted
+    ) -> None:
         """Run all tasks, handing over each record as it comes."""
 
 
@@ -65,7 +81,9 @@ class InlineWorkers:
 
     count = 1
 
-    def run(self, run: str, tasks: Sequence[Task], on_record: OnRecord) -> None:
+    def run(
+        self, run: str, tasks: Sequence[Task], on_record: OnRecord, note: Note = unnoted
+    ) -> None:
         for task in tasks:
             on_record(Record.from_json(run_task(run, task)))
 
@@ -73,44 +91,40 @@ class InlineWorkers:
 class DaskWorkers:
     """The workers of a Dask cluster, with a bounded number of tasks on their way."""
 
-    def __init__(self, client: Any, count: int) -> None:
-        self._client, self.count = client, count
+    def __init__(self, client: Any, count: int, silence_s: float) -> None:
+        self._client, self.count, self._silence_s = client, count, silence_s
 
-    def run(self, run: str, tasks: Sequence[Task], on_record: OnRecord) -> None:
+    def run(
+        self, run: str, tasks: Sequence[Task], on_record: OnRecord, note: Note = unnoted
+    ) -> None:
         waiting = iter(tasks)
-        window: dict[Any, Task] = {}
+        window = _Window(self._client, run, note)
         try:
-            while self._fill(window, waiting, run):
+            while window.fill(waiting, _FUTURES_PER_WORKER * self.count):
                 for future in self._finished(window):
-                    on_record(_result(future, window.pop(future)))
-                    future.release()
+                    on_record(_result(future, window.take(future)))
         finally:
-            self._cancel(list(window))
+            window.cancel()
 
-    def _fill(self, window: dict[Any, Task], waiting: Iterator[Task], run: str) -> bool:
-        room = _FUTURES_PER_WORKER * self.count - len(window)
-        for task in islice(waiting, room):
-            future = self._client.submit(run_task, run, task, pure=False, key=_future_key(task))
-            window[future] = task
-        return bool(window)
-
-    def _finished(self, window: dict[Any, Task]) -> list[Any]:
-        """Wait until some are done; give up when there has been no worker for a while."""
+    def _finished(self, window: "_Window") -> list[Any]:
+        """Wait until some are done; give up where nothing is to be hoped for."""
         from distributed import wait
 
-        last_seen = time.monotonic()
+        began = last_seen = time.monotonic()
         while True:
             try:
                 with self._client.as_current():
-                    done = wait(list(window), timeout=5, return_when="FIRST_COMPLETED").done
+                    found = wait(window.futures, timeout=_LOOK_S, return_when="FIRST_COMPLETED")
+                return window.in_order(found.done)
             except TimeoutError:
                 last_seen = time.monotonic() if self._has_workers() else last_seen
                 if time.monotonic() - last_seen > _PATIENCE_S:
                     raise _all_lost() from None
+                if time.monotonic() - began > self._silence_s:
+                    raise window.stuck(self._silence_s) from None
+                window.double_slow_ones()
             except (OSError, CancelledError, asyncio.CancelledError) as error:
                 raise _all_lost() from error
-            else:
-                return sorted(done, key=lambda future: window[future].key)
 
     def _has_workers(self) -> bool:
         try:
@@ -118,9 +132,80 @@ class DaskWorkers:
         except Exception:
             return False
 
-    def _cancel(self, futures: list[Any]) -> None:
-        if futures and self._client.status == "running":
-            self._client.cancel(futures)
+
+class _Window:
+    """The tasks on their way, and how long such tasks take."""
+
+    def __init__(self, client: Any, run: str, note: Note) -> None:
+        self._client, self._run, self._note = client, run, note
+        self._tasks: dict[Any, Task] = {}
+        self._sent: dict[str, float] = {}
+        self._doubled: set[str] = set()
+        self._longest_s = 0.0
+
+    @property
+    def futures(self) -> list[Any]:
+        return list(self._tasks)
+
+    def fill(self, waiting: Iterator[Task], size: int) -> bool:
+        """Send tasks while there is room; tell whether any is on its way."""
+        for task in islice(waiting, max(size - len(self._sent), 0)):
+            self._sent[task.key] = time.monotonic()
+            self._send(task)
+        return bool(self._tasks)
+
+    def _send(self, task: Task, **where: Any) -> None:
+        key = _future_key(task)
+        future = self._client.submit(run_task, self._run, task, pure=False, key=key, **where)
+        self._tasks[future] = task
+
+    def double_slow_ones(self) -> None:
+        """Send tasks again that take far longer than others did: their worker may hang.
+
+        Whichever comes first counts; tasks give the same bytes wherever they run. Where none has
+        finished yet, nobody knows what is slow.
+        """
+        limit = max(_SLOW_S, _SLOW_TIMES * self._longest_s)
+        for future, task in list(self._tasks.items()):
+            took = time.monotonic() - self._sent[task.key]
+            if self._longest_s and took > limit and task.key not in self._doubled:
+                self._doubled.add(task.key)
+                self._note("slow", task=task.key, seconds=round(took, 1))
+                self._send(task, workers=self._others(future), allow_other_workers=True)
+
+    def _others(self, future: Any) -> list[str] | None:
+        """Return the workers that do not have a task, if there are any."""
+        having = self._client.processing()
+        return [worker for worker, keys in having.items() if future.key not in keys] or None
+
+    def in_order(self, done: Any) -> list[Any]:
+        """Return finished futures by task: of each task one, that which went well if any did."""
+        first: dict[str, Any] = {}
+        for future in sorted(done, key=lambda f: (self._tasks[f].key, f.status != "finished")):
+            first.setdefault(self._tasks[future].key, future)
+        return list(first.values())
+
+    def take(self, future: Any) -> Task:
+        """Return the task of a finished future; whatever else was sent for it is given up."""
+        task = self._tasks[future]
+        self._longest_s = max(self._longest_s, time.monotonic() - self._sent.pop(task.key))
+        for other in [f for f, t in self._tasks.items() if t.key == task.key]:
+            del self._tasks[other]
+            if other is not future:
+                self._client.cancel([other])
+        return task
+
+    def stuck(self, silence_s: float) -> TemporaryError:
+        keys = sorted({task.key for task in self._tasks.values()})
+        return TemporaryError(
+            f"No task has finished for {silence_s:g} s; {keys[0]} and {len(keys) - 1} more are on "
+            "their way. What is done is kept: run the same command again, with a larger "
+            "cluster.silence_s if tasks may take so long."
+        )
+
+    def cancel(self) -> None:
+        if self._tasks and self._client.status == "running":
+            self._client.cancel(self.futures)
 
 
 def _future_key(task: Task) -> str:
@@ -167,12 +252,12 @@ def open_workers(config: ClusterConfig, storage: Sequence[Location] = ()) -> Ite
         _silenced_logs(),
         dask.config.set(_DASK_SETTINGS),
         _cluster(config) as address,
-        _connected(Client, address, config.timeout_s) as client,
+        _connected(Client, address, config) as client,
     ):
         count = _wait_for_workers(client, config)
         _check_versions(client)
         _check_storage(client, storage)
-        yield DaskWorkers(client, count)
+        yield DaskWorkers(client, count, config.silence_s)
 
 
 @contextmanager
@@ -271,15 +356,57 @@ def _cluster_class(path: str) -> Any:
 
 
 @contextmanager
-def _connected(client_class: Any, address: Any, timeout_s: float) -> Iterator[Any]:
+def _connected(client_class: Any, address: Any, config: ClusterConfig) -> Iterator[Any]:
+    security = _security(config)
+    if config.address is not None:
+        context = security.get_connection_args("client")["ssl_context"] if config.is_tls else None
+        check_greeting(config.address, context, config.timeout_s)
     try:
-        client = client_class(address, timeout=timeout_s, set_as_default=False)
+        client = client_class(
+            address, timeout=config.timeout_s, set_as_default=False, security=security
+        )
     except (OSError, TimeoutError) as error:
         raise TemporaryError(f"No scheduler answers at {address}: {error}.") from None
     try:
         yield client
     finally:
         client.close(timeout=5)
+
+
+def _security(config: ClusterConfig) -> Any:
+    """Return what is shown to a scheduler and asked of it; None where a cluster has its own.
+
+    Never left to Dask, which may ask a function that its configuration or the environment names.
+    """
+    if config.address is None:
+        return None
+    from distributed import Security
+
+    if not config.is_tls:
+        found = Security()
+        if found.require_encryption:
+            raise ConfigError(
+                f"{config.address} is not encrypted, and Dask's own configuration asks for that "
+                "(distributed.comm.require-encryption). Use a tls:// address."
+            )
+        return found
+    found = Security(require_encryption=True, **_tls_files(config))
+    try:
+        context = found.get_connection_args("client")["ssl_context"]
+    except OSError as error:
+        raise ConfigError(f"The certificates cannot be used: {error}. {_TLS_ADVICE}") from None
+    if context is None:
+        raise ConfigError(f"{config.address} needs certificates. {_TLS_ADVICE}")
+    return found
+
+
+def _tls_files(config: ClusterConfig) -> dict[str, str]:
+    """Return the files of our own settings by Dask's names; none where Dask is to know them."""
+    for name, path in config.tls_files.items():
+        if not os.access(path, os.R_OK):
+            raise ConfigError(f"cluster.{name}: cannot read {path}. {_TLS_ADVICE}")
+    names = {"tls_cert": "tls_client_cert", "tls_key": "tls_client_key"}
+    return {names.get(name, name): path for name, path in config.tls_files.items()}
 
 
 def _wait_for_workers(client: Any, config: ClusterConfig) -> int:

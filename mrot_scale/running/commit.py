@@ -15,7 +15,14 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from mrot_scale.errors import ConfigError, DamagedDataError, MissingInputError, MrotError
+from mrot_scale.errors import (
+    ConfigError,
+    DamagedDataError,
+    LockedError,
+    MissingInputError,
+    MrotError,
+)
+from mrot_scale.faults import reach
 from mrot_scale.storing.arrays import ArraySpec
 from mrot_scale.storing.location import Location
 from mrot_scale.storing.manifest import Entry, safe_name
@@ -25,6 +32,7 @@ _RUN_FILE = "run.json"
 _JOURNAL = "journal.jsonl"
 _SEGMENTS = "journal"
 _LONGEST_SHOWN = 80
+_MOST_SHOWN = 5
 
 
 @dataclass(frozen=True)
@@ -133,7 +141,7 @@ class Journal:
             return
         name = f"{_SEGMENTS}/{self._n_segments:08d}.json"
         if not (self._run / name).write_new(line):
-            raise ConfigError(f"{self._run / name} was written by another run on this folder.")
+            raise LockedError(f"{self._run / name} was written by another run on this folder.")
         self._n_segments += 1
 
     def values(self) -> Iterator[dict[str, Any]]:
@@ -189,7 +197,10 @@ class RunFolder:
         self.fingerprint = dict(fingerprint)
         self.records: dict[str, Record] = {}
         self.published: str | None = None
-        """sha256 of the list of files of the finished output."""
+        """sha256 of the list of files of the output, noted before it appears."""
+
+        self.finished = False
+        """Whether the output has appeared."""
 
         self._journal = Journal(location)
 
@@ -197,7 +208,11 @@ class RunFolder:
     def open(
         cls, location: Location, fingerprint: Mapping[str, Any], *, new_run: bool = False
     ) -> "RunFolder":
-        """Return the folder of a new run, or of the one to go on with."""
+        """Return the folder of a new run, or of the one to go on with.
+
+        A new run takes the place of one on other terms, of one that is published, or of one that
+        is damaged. One on the same terms is gone on with all the same: it gives the same bytes.
+        """
         run = cls(location, fingerprint)
         place = location / _RUN_FILE
         if (
@@ -206,15 +221,33 @@ class RunFolder:
             and not (location.is_folder() and all(map(_is_left_over, location.names())))
         ):
             raise ConfigError(f"{location} is not a run folder. Choose another run.folder.")
-        if new_run:
-            location.remove()
+        if new_run and not run._can_go_on():
+            run.clear()
         if not place.exists():
             place.write(_pretty({"fingerprint": run.fingerprint}))
             return run
-        _check_same_run(location, _read_fingerprint(place), run.fingerprint)
+        _check_same_run(cls(location, _read_fingerprint(place)), run.fingerprint)
         run._journal.cut_torn_line()
         run._replay()
         return run
+
+    def _can_go_on(self) -> bool:
+        """Tell whether there is an unfinished run on the same terms."""
+        try:
+            known = RunFolder.read(self.location)
+        except (DamagedDataError, MissingInputError):
+            return False
+        return known.is_on(self.fingerprint) and not known.finished
+
+    def clear(self) -> None:
+        """Remove everything, what makes it a run folder last: a kill on the way leaves it one."""
+        if not self.location.exists():
+            return
+        for name in self.location.names():
+            if name != _RUN_FILE:
+                (self.location / name).remove()
+        reach("clear.stages-gone")
+        self.location.remove()
 
     @classmethod
     def read(cls, location: Location) -> "RunFolder":
@@ -231,6 +264,8 @@ class RunFolder:
         for value in self._journal.values():
             if "published" in value:
                 self.published = str(value["published"])
+            elif "finished" in value:
+                self.finished = True
             else:
                 record = Record.from_json(value)
                 self.records[record.key] = record
@@ -264,8 +299,28 @@ class RunFolder:
         self._journal.append({"published": manifest_sha256})
         self.published = manifest_sha256
 
+    def commit_finished(self) -> None:
+        if not self.finished:
+            self._journal.append({"finished": True})
+            self.finished = True
+
+    def keep(self, name: str, content: bytes) -> None:
+        """Keep a small file for people to look at."""
+        (self.location / name).write(content)
+
     def remove_stages(self) -> None:
         (self.location / STAGES).remove()
+
+
+def differences(run: RunFolder, terms: Any) -> str:
+    """Return in words what differs between the terms of a run and others."""
+    was, is_now = _flat(run.fingerprint), _flat(json.loads(json.dumps(terms)))
+    differing = sorted(n for n in was.keys() | is_now.keys() if was.get(n) != is_now.get(n))
+    shown = "; ".join(
+        f"{n}: {_short(was.get(n))} -> {_short(is_now.get(n))}" for n in differing[:_MOST_SHOWN]
+    )
+    left = len(differing) - _MOST_SHOWN
+    return f"{shown} and {left} more" if left > 0 else shown
 
 
 def _is_left_over(name: str) -> bool:
@@ -289,18 +344,13 @@ def _read_fingerprint(place: Location) -> dict[str, Any]:
         raise DamagedDataError(f"{place} is damaged ({error}). Use --new-run.") from None
 
 
-def _check_same_run(location: Location, then: dict[str, Any], now: dict[str, Any]) -> None:
+def _check_same_run(known: RunFolder, now: dict[str, Any]) -> None:
     """Refuse to go on with a run that was started on other terms."""
-    was, is_now = _flat(then), _flat(json.loads(json.dumps(now)))
-    differing = sorted(n for n in was.keys() | is_now.keys() if was.get(n) != is_now.get(n))
+    differing = differences(known, now)
     if differing:
-        shown = "; ".join(
-            f"{n}: {_short(was.get(n))} -> {_short(is_now.get(n))}" for n in differing[:5]
-        )
-        more = f" and {len(differing) - 5} more" if len(differing) > 5 else ""
         raise ConfigError(
-            f"{location} belongs to a run with other settings ({shown}{more}). Use the same again "
-            "to go on, or --new-run to start over."
+            f"{known.location} belongs to a run with other settings ({differing}). Use the same "
+            "again to go on, or --new-run to start over."
         )
 
 

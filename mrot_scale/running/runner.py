@@ -1,11 +1,13 @@
 """Stages one after another: what is committed already is skipped, the rest goes to the workers."""
 
+import time
 from collections.abc import Sequence
 from random import Random
 
 from mrot_scale.progress import Report
 from mrot_scale.running.cluster import Workers
 from mrot_scale.running.commit import Record, RunFolder
+from mrot_scale.running.run_log import Note, unnoted
 from mrot_scale.running.tasks import Task
 
 
@@ -13,9 +15,16 @@ class Runner:
     """Runs the tasks of a stage and commits what they made."""
 
     def __init__(
-        self, run: RunFolder, workers: Workers, report: Report, *, shuffle: int | None = None
+        self,
+        run: RunFolder,
+        workers: Workers,
+        report: Report,
+        note: Note = unnoted,
+        *,
+        shuffle: int | None = None,
     ) -> None:
         self.run, self._workers, self._report = run, workers, report
+        self._note = note
         self._order = None if shuffle is None else Random(shuffle)  # noqa: S311 - any order will do
 
     def stage(self, name: str, tasks: Sequence[Task]) -> list[Record]:
@@ -32,7 +41,11 @@ class Runner:
             done += 1
             self._report(name, done, len(tasks))
 
-        self._workers.run(self.run.location.address, todo, commit)
+        start = time.perf_counter()
+        self._note("stage", stage=name, tasks=len(tasks), done_before=done)
+        self._workers.run(self.run.location.address, todo, commit, self._note)
+        seconds = round(time.perf_counter() - start, 3)
+        self._note("stage done", stage=name, tasks=len(tasks), seconds=seconds)
         return [self.run.records[task.key] for task in tasks]
 
     def one(self, task: Task) -> Record:

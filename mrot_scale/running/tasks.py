@@ -12,6 +12,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from mrot_scale.errors import MrotError
+from mrot_scale.faults import reach
 from mrot_scale.running.commit import Attempt, ObjectRef, Record
 from mrot_scale.storing.location import Location
 from mrot_scale.threads import one_native_thread
@@ -76,6 +77,7 @@ def run_task(run: str, task: Task) -> dict[str, Any]:
     """Run a task in this process and return its record."""
     function = _function(task.function)
     work = Work(Location(run), task.key)
+    reach(f"begin {task.key}")
     try:
         with one_native_thread():
             record: Record = function(work, **task.arguments)
@@ -83,6 +85,7 @@ def run_task(run: str, task: Task) -> dict[str, Any]:
         if task.key not in str(error):
             error.add_note(f"in task {task.key}")
         raise
+    reach(f"end {task.key}")
     return record.to_json()
 
 

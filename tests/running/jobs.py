@@ -19,12 +19,13 @@ N_ROWS = 2_000
 SETTINGS = {
     "label_rows": 800,
     "repeats": 2,
+    "anchor_sets": 2,
     "store": {"chunk_bytes": 8_000},
     "scoring": {"percentile": True},
 }
 FLAGS = (
-    *("--set", "label_rows=800", "--set", "repeats=2", "--set", "store.chunk_bytes=8000"),
-    *("--set", "scoring.percentile=true"),
+    *("--set", "label_rows=800", "--set", "repeats=2", "--set", "anchor_sets=2"),
+    *("--set", "store.chunk_bytes=8000", "--set", "scoring.percentile=true"),
 )
 """The same as `SETTINGS`."""
 

@@ -12,7 +12,13 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 
-from mrot_scale.errors import ConfigError, DamagedDataError, MissingInputError, MrotError
+from mrot_scale.errors import (
+    ConfigError,
+    DamagedDataError,
+    LockedError,
+    MissingInputError,
+    MrotError,
+)
 from mrot_scale.running.commit import (
     STAGES,
     Attempt,
@@ -222,7 +228,7 @@ def test_two_drivers_of_one_run_on_an_object_store_are_noticed() -> None:
         RunFolder.open(place, TERMS)
         one, other = (RunFolder.open(place, TERMS) for _ in range(2))
         one.commit(a_record(one, 0))
-        with pytest.raises(ConfigError, match="another run on this folder"):
+        with pytest.raises(LockedError, match="another run on this folder"):
             other.commit(a_record(other, 1))
         assert sorted(RunFolder.open(place, TERMS).records) == ["stage/00000"]
 

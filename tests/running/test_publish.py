@@ -8,17 +8,30 @@ from typing import Any
 
 import pytest
 
-from mrot_scale.errors import DamagedDataError, MrotError, OutputError, StorageError
+from mrot_scale.errors import (
+    ConfigError,
+    DamagedDataError,
+    LockedError,
+    MissingInputError,
+    MrotError,
+    OutputError,
+    StorageError,
+)
 from mrot_scale.running.commit import Attempt, RunFolder
 from mrot_scale.running.publish import (
     GENERATIONS,
+    HISTORY,
     POINTER,
     Folder,
-    check_generation,
+    check_replaceable,
+    current,
+    history,
+    is_current,
     is_finished,
     publish_generation,
     publish_once,
     resolve,
+    rollback,
 )
 from mrot_scale.storing.location import Location
 from mrot_scale.storing.manifest import MANIFEST, Entry, read_manifest
@@ -232,8 +245,8 @@ def test_a_generation_is_published_behind_a_name(place: Location) -> None:
     run, out = a_run(place), place / "scores"
     publish_generation(a_folder(run), out, run, "g1")
     check_whole(resolve(out), EXPECTED)
-    assert resolve(out).real_name() == "g1"
-    check_generation(out, "g1")
+    assert resolve(out).real_name() == current(out) == "g1"
+    check_replaceable(out)
 
 
 def test_a_name_on_disk_is_a_link_to_its_generation(tmp_path: Path) -> None:
@@ -253,7 +266,10 @@ def test_a_name_elsewhere_is_a_pointer_to_its_generation(place: Location) -> Non
         return
     run = a_run(place)
     publish_generation(a_folder(run), place / "scores", run, "g1")
-    assert json.loads((place / "scores" / POINTER).read()) == {"generation": "g1"}
+    assert json.loads((place / "scores" / POINTER).read()) == {
+        "generation": "g1",
+        "history": ["g1"],
+    }
     assert resolve(place / "scores") == place / f"scores/{GENERATIONS}/g1"
 
 
@@ -274,7 +290,8 @@ def test_the_same_generation_may_be_published_twice(place: Location) -> None:
         publish_generation(folder, out, run, "g1")
         check_whole(resolve(out), EXPECTED)
     names = (place / GENERATIONS / "scores").names() if place.is_local else ["g1"]
-    assert names == ["g1"]
+    assert [n for n in names if n != HISTORY] == ["g1"]
+    assert history(out) == ["g1"]
 
 
 def test_what_an_interrupted_run_left_of_a_generation_is_made_anew(tmp_path: Path) -> None:
@@ -322,7 +339,7 @@ def test_a_visible_generation_never_goes_away_while_it_is_published_again(
 def test_a_name_that_is_somebodys_folder_is_refused(place: Location) -> None:
     (place / "scores/precious").write(b"x")
     with pytest.raises(OutputError, match="scores exists already") as caught:
-        check_generation(place / "scores", "g1")
+        check_replaceable(place / "scores")
     assert caught.value.exit_code == 73
     if place.is_local:
         run = a_run(place)
@@ -332,22 +349,144 @@ def test_a_name_that_is_somebodys_folder_is_refused(place: Location) -> None:
     assert (place / "scores/precious").read() == b"x"
 
 
-def test_a_name_that_leads_to_another_generation_is_refused(place: Location) -> None:
-    run, out = a_run(place), place / "scores"
-    check_generation(out, "g1")
-    publish_generation(a_folder(run), out, run, "g1")
-    with pytest.raises(OutputError, match="scores exists already"):
-        check_generation(out, "g2")
+# --- which generation, and whose
 
 
-def test_a_generation_of_this_run_is_finished_and_of_another_refused(place: Location) -> None:
-    run, out = a_run(place), place / "scores"
-    folder = a_folder(run)
-    publish_generation(folder, out, run, "g1")
-    with pytest.raises(OutputError, match="exists already"):
-        done(out, run)
+OTHER = {"command": "ingest", "seed": 1}
+
+
+def published(place: Location, terms: dict[str, Any], content: bytes, name: str) -> RunFolder:
+    """Return a run that has published a generation, as a scoring run does."""
+    run = RunFolder.open(place / "out.run", terms, new_run=True)
+    folder = a_folder(run, content)
     run.commit_published(Entry.of(folder.manifest()).sha256)
-    assert done(out, a_run(place))
+    publish_generation(folder, place / "scores", run, name)
+    run.commit_finished()
+    return run
+
+
+def is_now(place: Location, terms: dict[str, Any], *, new_run: bool = False) -> bool:
+    return is_current(place / "scores", place / "out.run", terms, new_run=new_run)
+
+
+def test_a_run_knows_the_generation_it_published(place: Location) -> None:
+    assert not is_now(place, TERMS)
+    published(place, TERMS, b"chunk", "g1")
+    assert is_now(place, TERMS)
+    assert is_now(place, TERMS, new_run=True), "the same terms give the same bytes"
+
+
+def test_a_run_on_other_terms_is_refused_with_what_differs_unless_it_is_a_new_one(
+    place: Location,
+) -> None:
+    published(place, TERMS, b"chunk", "g1")
+    with pytest.raises(
+        ConfigError, match=r"other settings \(seed: None -> 1\)\. --new-run"
+    ) as found:
+        is_now(place, OTHER)
+    assert found.value.exit_code == 78
+    assert not is_now(place, OTHER, new_run=True)
+
+
+def test_scores_whose_run_is_gone_are_replaced_by_a_new_run_only(place: Location) -> None:
+    published(place, TERMS, b"chunk", "g1").location.remove()
+    with pytest.raises(OutputError, match="holds other scores"):
+        is_now(place, TERMS)
+    assert not is_now(place, TERMS, new_run=True)
+
+
+def test_a_new_run_that_was_killed_needs_not_be_told_again(place: Location) -> None:
+    published(place, TERMS, b"chunk", "g1")
+    RunFolder.open(place / "out.run", OTHER, new_run=True)
+    assert not is_now(place, OTHER)
+
+
+@pytest.mark.parametrize("moment", ["publish.written", "publish.noted"])
+def test_a_run_killed_before_its_generation_is_visible_goes_on(
+    place: Location, moment: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    published(place, TERMS, b"chunk", "g1")
+    monkeypatch.setenv("MROT_TEST", "1")
+    monkeypatch.setenv("MROT_FAULT", f"{moment}:*:raise")
+    with pytest.raises(RuntimeError, match="ordered"):
+        published(place, OTHER, b"new", "g2")
+    monkeypatch.delenv("MROT_FAULT")
+    assert current(place / "scores") == "g1"
+    assert not is_now(place, OTHER)
+    published(place, OTHER, b"new", "g2")
+    assert is_now(place, OTHER)
+    check_whole(resolve(place / "scores"), EXPECTED | {"deep/c/0": b"new"})
+
+
+def test_a_name_goes_back_to_the_generation_before_and_forth_again(place: Location) -> None:
+    for number in (1, 2, 3):
+        published(place, {"command": "c", "seed": number}, b"%d" % number, f"g{number}")
+    scores = place / "scores"
+    assert history(scores) == ["g1", "g2", "g3"]
+    assert rollback(scores) == ("g3", "g2")
+    check_whole(resolve(scores), EXPECTED | {"deep/c/0": b"2"})
+    assert rollback(scores) == ("g2", "g1")
+    with pytest.raises(MissingInputError, match="no generation before g1"):
+        rollback(scores)
+    assert rollback(scores, "g3") == ("g1", "g3")
+    with pytest.raises(MissingInputError, match=r"no generation g9: g1, g2, g3\."):
+        rollback(scores, "g9")
+    assert current(scores) == "g3"
+
+
+def test_what_follows_a_rollback_goes_back_to_what_was_visible(place: Location) -> None:
+    for number in (1, 2):
+        published(place, {"command": "c", "seed": number}, b"%d" % number, f"g{number}")
+    rollback(place / "scores")
+    with pytest.raises(OutputError, match="holds other scores"):
+        is_now(place, {"command": "c", "seed": 2})
+    published(place, {"command": "c", "seed": 3}, b"3", "g3")
+    assert history(place / "scores") == ["g2", "g1", "g3"]
+    assert rollback(place / "scores") == ("g3", "g1")
+
+
+def test_where_nothing_was_published_there_is_nothing_to_go_back_to(place: Location) -> None:
+    with pytest.raises(MissingInputError, match="no output with generations"):
+        rollback(place / "scores")
+
+
+def test_a_generation_that_was_removed_is_passed_over(tmp_path: Path) -> None:
+    place = Location(tmp_path)
+    for number in (1, 2, 3):
+        published(place, {"command": "c", "seed": number}, b"%d" % number, f"g{number}")
+    (place / f"{GENERATIONS}/scores/g2").remove()
+    assert rollback(place / "scores") == ("g3", "g1")
+
+
+@pytest.mark.parametrize("content", [b"", b"[]", b"{}", b'{"generations": ["../../x"]}'])
+def test_a_damaged_history_is_refused(tmp_path: Path, content: bytes) -> None:
+    published(Location(tmp_path), TERMS, b"chunk", "g1")
+    (tmp_path / GENERATIONS / "scores" / HISTORY).write_bytes(content)
+    with pytest.raises(DamagedDataError, match=HISTORY):
+        rollback(Location(tmp_path / "scores"))
+
+
+def test_of_two_runs_that_publish_at_once_one_is_told(place: Location) -> None:
+    if place.is_local:
+        return  # there the lock of the output keeps them apart
+    published(place, TERMS, b"chunk", "g1")
+    replaced = Location.replace_marked
+
+    def overtaken(self: Location, content: bytes, mark: str) -> bool:
+        self.write(b'{"generation": "theirs", "history": ["theirs"]}')
+        return replaced(self, content, mark)
+
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(LockedError, match="another run"):
+        patch.setattr(Location, "replace_marked", overtaken)
+        published(place, OTHER, b"new", "g2")
+    assert current(place / "scores") == "theirs"
+
+
+def test_a_folder_that_is_resolved_stays_the_same_generation(tmp_path: Path) -> None:
+    published(Location(tmp_path), TERMS, b"chunk", "g1")
+    held = resolve(Location(tmp_path / "scores"))
+    published(Location(tmp_path), OTHER, b"new", "g2")
+    check_whole(held, EXPECTED)
 
 
 def test_the_list_may_have_a_name_that_table_readers_overlook(place: Location) -> None:

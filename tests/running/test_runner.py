@@ -7,6 +7,7 @@ import pytest
 
 from mrot_scale.errors import TemporaryError
 from mrot_scale.running.commit import Attempt, Record, RunFolder, task_key
+from mrot_scale.running.run_log import Note, unnoted
 from mrot_scale.running.runner import Runner
 from mrot_scale.running.tasks import Task
 from mrot_scale.storing.location import Location
@@ -31,7 +32,13 @@ class FakeWorkers:
         self.ran: list[str] = []
         self._backwards, self._lost_after = backwards, lost_after
 
-    def run(self, run: str, tasks: Sequence[Task], on_record: Callable[[Record], None]) -> None:
+    def run(
+        self,
+        run: str,
+        tasks: Sequence[Task],
+        on_record: Callable[[Record], None],
+        note: Note = unnoted,
+    ) -> None:
         for task in reversed(tasks) if self._backwards else tasks:
             if len(self.ran) == self._lost_after:
                 raise TemporaryError("lost")
