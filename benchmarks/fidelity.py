@@ -72,7 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def agreement(dataset: str, rows: Floats, scaling: str, repeats: int) -> Agreement:
     """Return the rank correlations of one table in one view, at the default zone mass."""
     view = ViewConfig.model_validate({"scaling": scaling})
-    config = MethodConfig(repeats=repeats, views=(view,), distrust=0.0)
+    config = MethodConfig(repeats=repeats, anchor_sets=repeats, views=(view,), distrust=0.0)
     setup = plan_fit(len(rows), config, threads=2, progress=None)
     points = measure_neighbours([view_points(rows, view)], setup)
     exact = transport_efforts(points[0].rows, problem_of(config))

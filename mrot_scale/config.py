@@ -10,6 +10,7 @@ from difflib import get_close_matches
 from ipaddress import ip_address
 from math import inf
 from numbers import Real
+from reprlib import Repr
 from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import (
@@ -44,6 +45,9 @@ KNOWN_CLUSTER_PACKAGES = (
 LARGEST_CHUNK_BYTES = 2**28
 """A chunk is one task, held in memory several times over."""
 
+TLS_FILES = ("tls_ca_file", "tls_cert", "tls_key")
+"""Settings of a cluster that name its certificates."""
+
 ZONE_SETTINGS = frozenset({"alpha", "k", "radius"})
 """Three ways to give a zone: whoever gives one replaces what was given before."""
 
@@ -54,6 +58,9 @@ Regressor = Literal["lightgbm", "boosting", "svr", "knn", "auto", "custom"]
 _ADDRESS = re.compile(
     r"(?P<scheme>tls|tcp)://(?P<host>\[[\dA-Fa-f:.]+\]|[\w.-]+):\d{1,5}", re.ASCII
 )
+_LAST_PORT = 65_535
+_SHORT = Repr()
+_SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = 100
 _CLASS = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
 _BYTE_UNITS = {"b": 1} | {
     f"{letter}{ending}": base**power
@@ -162,7 +169,10 @@ class MethodConfig(_Settings):
     """Rows in one transport problem; null puts the whole table into one."""
 
     repeats: int = Field(default=8, ge=1)
-    """Batches every labelled row takes part in, and number of anchor sets."""
+    """Batches every labelled row takes part in."""
+
+    anchor_sets: int = Field(default=32, ge=1)
+    """Sets of anchors in each view that efforts are averaged over; few leave much to chance."""
 
     views: tuple[ViewConfig, ...] = Field(
         default=(
@@ -318,8 +328,20 @@ class ClusterConfig(_Settings):
     timeout_s: float = Field(default=60.0, gt=0)
     """Seconds to wait for workers."""
 
+    silence_s: float = Field(default=3600.0, gt=0)
+    """Seconds without any finished task after which a run gives up, to be gone on with."""
+
     insecure: bool = False
     """Allow unencrypted tcp:// schedulers on other machines."""
+
+    tls_ca_file: str | None = Field(default=None, min_length=1)
+    """PEM file of the authority whose certificates are trusted, for tls:// addresses."""
+
+    tls_cert: str | None = Field(default=None, min_length=1)
+    """PEM file of the certificate shown to the scheduler."""
+
+    tls_key: str | None = Field(default=None, min_length=1)
+    """PEM file of its key; with none of the three, Dask's own configuration must name them."""
 
     allow_class: bool = False
     """Allow cluster classes outside the known packages; from a file or flags only."""
@@ -341,6 +363,8 @@ class ClusterConfig(_Settings):
     def _address_has_scheme_host_and_port(cls, address: str | None) -> str | None:
         if address is not None and not _ADDRESS.fullmatch(address):
             raise ValueError("address must look like tls://host:8786 (or tcp://host:8786)")
+        if address is not None and not 0 < int(address.rpartition(":")[2]) <= _LAST_PORT:
+            raise ValueError(f"address must end in a port from 1 to {_LAST_PORT}")
         return address
 
     @model_validator(mode="after")
@@ -354,6 +378,17 @@ class ClusterConfig(_Settings):
                 f"arguments are for a class, but kind is {self.kind}: "
                 "leave them out or set kind to module:Class"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _certificates_are_whole_and_used(self) -> Self:
+        missing = [name for name in TLS_FILES if name not in self.tls_files]
+        if self.tls_files and missing:
+            raise ValueError(f"certificates need all of {', '.join(TLS_FILES)}: set {missing[0]}")
+        if self.tls_files and self.is_class:
+            raise ValueError("tls_ca_file is for an address: a class takes security as arguments")
+        if self.tls_files and self.address is not None and not self.is_tls:
+            raise ValueError(f"tls_ca_file is given, but {self.address} is no tls:// address")
         return self
 
     @model_validator(mode="after")
@@ -380,6 +415,17 @@ class ClusterConfig(_Settings):
     def is_class(self) -> bool:
         """Whether the kind names a class to start the cluster with."""
         return ":" in self.kind
+
+    @property
+    def is_tls(self) -> bool:
+        """Whether the scheduler's address is an encrypted one."""
+        return self.address is not None and self.address.startswith("tls://")
+
+    @property
+    def tls_files(self) -> dict[str, str]:
+        """The files of certificates that are given."""
+        found = {name: getattr(self, name) for name in TLS_FILES}
+        return {name: path for name, path in found.items() if path is not None}
 
 
 def _is_private(address: str) -> bool:
@@ -465,6 +511,7 @@ def paper_settings() -> dict[str, Any]:
         "k": 4,
         "batch_rows": None,
         "repeats": 1,
+        "anchor_sets": 1,
         "views": (ViewConfig(scaling="none"),),
         "distrust": 0.0,
         "calibration": "raw-effort",
@@ -486,7 +533,15 @@ def first_complaint(error: ValidationError, root: type[BaseModel]) -> str:
         return f"{message}."
     if isinstance(first["input"], Mapping):  # a whole block, perhaps with secrets
         return f"{where}: {message}."
-    return f"{where}: {message}, got {first['input']!r}."
+    return f"{where}: {message}, got {shown(first['input'])}."
+
+
+def shown(value: Any) -> str:
+    """Return a value for a message: short, however large or deep it is."""
+    try:
+        return _SHORT.repr(value)
+    except (RecursionError, ValueError):  # too deep, or a number of too many digits
+        return f"one {type(value).__name__} beyond all bounds"
 
 
 def _names_around(place: tuple[int | str, ...], root: type[BaseModel]) -> dict[str, str]:

@@ -74,6 +74,9 @@ class MROT(OutlierMixin, BaseEstimator):
         Rows in one transport problem; None puts all rows into one (exact, quadratic memory).
     repeats : int
         Batches every labelled row takes part in.
+    anchor_sets : int
+        Sets of anchor rows in each view that efforts are averaged over. More of them make scores
+        depend less on `random_state`, and take longer.
     views : sequence of str or dict, optional
         Scalings ("none", "standard", "robust"), or dicts with `scaling`, `columns`, `whiten`,
         `separate` and `alpha`. The default looks at the rows as they are, robustly scaled, and
@@ -141,6 +144,7 @@ class MROT(OutlierMixin, BaseEstimator):
         eps: float = 0.0,
         batch_rows: int | None = 256,
         repeats: int = 8,
+        anchor_sets: int = 32,
         views: Any = None,
         distrust: float = 0.1,
         first_alpha: float = 0.16,
@@ -165,6 +169,7 @@ class MROT(OutlierMixin, BaseEstimator):
         self.eps = eps
         self.batch_rows = batch_rows
         self.repeats = repeats
+        self.anchor_sets = anchor_sets
         self.views = views
         self.distrust = distrust
         self.first_alpha = first_alpha

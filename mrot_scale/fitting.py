@@ -302,10 +302,12 @@ def anchor_plan(
     """Return the anchors that so many trusted rows give in a view of so many coordinates."""
     alpha = config.alpha if view.alpha is None else view.alpha
     size = fitting_batch_rows(n_trusted, config.batch_rows, alpha, config.k)
+    # Sets of all the trusted rows would be copies of each other.
+    n_sets = 1 if size == n_trusted else config.anchor_sets
     if view.separate:
-        columns = separate_columns(n_columns, config.repeats)
+        columns = separate_columns(n_columns, n_sets)
         return AnchorPlan(size, len(columns), columns)
-    return AnchorPlan(size, 1 if size == n_trusted else config.repeats, None)
+    return AnchorPlan(size, n_sets, None)
 
 
 def route_stage(

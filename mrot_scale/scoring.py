@@ -20,6 +20,9 @@ from mrot_scale.storing.schema import Schema
 
 Floats = NDArray[np.float64]
 
+RARITY_ROWS = 65_536
+"""Rows sent to the anchors at a time: each has an effort for every set."""
+
 
 @dataclass(frozen=True)
 class FittedView:
@@ -62,11 +65,14 @@ def view_rarities(
     views: Sequence[FittedView], config: MethodConfig, rows: Floats, threads: int = 1
 ) -> Floats:
     """Return how rare the rows' efforts against anchors are in each view, (n, views)."""
-    found = []
-    for view, settings in zip(views, config.views, strict=True):
-        problem = problem_of(config, settings)
-        found.append(view.rarity(view.routes(rows, problem, threads), problem))
-    return np.column_stack(found)
+    found = np.empty((len(rows), len(views)))
+    for start in range(0, len(rows), RARITY_ROWS):
+        block = slice(start, start + RARITY_ROWS)
+        for number, (view, settings) in enumerate(zip(views, config.views, strict=True)):
+            problem = problem_of(config, settings)
+            routes = view.routes(rows[block], problem, threads)
+            found[block, number] = view.rarity(routes, problem)
+    return found
 
 
 @dataclass(frozen=True)

@@ -128,7 +128,8 @@ def test_going_on_tells_what_was_done_and_gives_the_same(
     """A demo stopped after its last step but before its summary has nothing left to do."""
     out = tmp_path / "pumps"
     monkeypatch.setattr(demo_module, "_write_summary", lambda *_: None)
-    inline = demo_module.demo_config(0, None).model_copy(update={"repeats": 2, "label_rows": 500})
+    small = {"repeats": 2, "anchor_sets": 2, "label_rows": 500}
+    inline = demo_module.demo_config(0, None).model_copy(update=small)
     cluster = inline.cluster.model_copy(update={"kind": "inline"})
     monkeypatch.setattr(
         demo_module, "demo_config", lambda *_: inline.model_copy(update={"cluster": cluster})

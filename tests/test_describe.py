@@ -17,6 +17,7 @@ from mrot_scale.errors import DamagedDataError, DataError, LeftOutWarning, Missi
 from mrot_scale.jobs.fit_job import fit
 from mrot_scale.jobs.ingest_job import ingest
 from mrot_scale.jobs.score_job import score
+from mrot_scale.storing.manifest import Entry
 from mrot_scale.terminal_text import printable
 
 N_ROWS = 600
@@ -24,6 +25,7 @@ CONFIG: dict[str, Any] = {
     "cluster": {"kind": "inline"},
     "label_rows": 400,
     "repeats": 2,
+    "anchor_sets": 2,
     "batch_rows": 32,
     "non_finite": "impute",
     "store": {"chunk_bytes": "8KiB", "vocabulary": 4},
@@ -113,7 +115,13 @@ def test_a_model_tells_how_it_was_fitted(made: Path) -> None:
     assert [v["separate"] for v in facts["views"]] == [False, False, True]
     assert sum(v["weight"] for v in facts["views"]) == pytest.approx(1)
     assert (facts["views"][0]["anchor_sets"], facts["views"][0]["anchors"]) == (2, 64)
-    changed = {"label_rows": 400, "repeats": 2, "batch_rows": 32, "non_finite": "impute"}
+    changed = {
+        "label_rows": 400,
+        "repeats": 2,
+        "anchor_sets": 2,
+        "batch_rows": 32,
+        "non_finite": "impute",
+    }
     assert facts["settings"] == changed
     assert facts["validation"]["held_out_rows"] == 200
     assert facts["versions"]["numpy"] == np.__version__
@@ -243,6 +251,21 @@ def test_odd_facts_in_a_list_of_files_are_shown_as_they_are(made: Path, tmp_path
     text = description_text(describe(tmp_path / "scores"))
     assert r"\x1b[2J" in text
     assert "[1]" in text
+
+
+def test_a_table_that_ends_too_early_is_damage(made: Path, tmp_path: Path) -> None:
+    place = Path(shutil.copytree(made / "table", tmp_path / "table"))
+    part = min(place.glob("*.parquet"))
+    content = part.read_bytes()
+    listed = json.loads((place / "_MANIFEST.json").read_text())
+    for cut in range(len(content) - 200, len(content) - 8, 10):
+        part.write_bytes(content[:cut] + content[cut + 3 :])
+        entry = Entry.of(part.read_bytes())
+        listed["files"][part.name] = {"bytes": entry.n_bytes, "sha256": entry.sha256}
+        (place / "_MANIFEST.json").write_text(json.dumps(listed))
+        with pytest.raises(DamagedDataError, match="cannot be decoded") as damage:
+            describe(place)
+        assert "\n" not in str(damage.value)
 
 
 def test_what_cannot_be_described(made: Path, tmp_path: Path) -> None:

@@ -30,6 +30,8 @@ from mrot_scale.model.regressors import SklearnModel
 from tests.tables import Floats, normal_rows, uneven_clusters
 
 METHODS: tuple[Method, ...] = ("model", "effort")
+FEW: dict[str, Any] = {"repeats": 2, "anchor_sets": 2}
+"""Where the numbers do not matter."""
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +41,7 @@ def rows() -> Floats:
 
 @pytest.fixture(scope="module")
 def detector(rows: Floats) -> MROT:
-    return MROT(repeats=4).fit(rows)
+    return MROT(repeats=4, anchor_sets=4).fit(rows)
 
 
 def with_far_rows(rows: Floats, n_far: int = 5) -> tuple[Floats, Any]:
@@ -51,7 +53,7 @@ def with_far_rows(rows: Floats, n_far: int = 5) -> tuple[Floats, Any]:
 @pytest.mark.parametrize("method", METHODS)
 def test_far_rows_get_the_highest_scores(method: Method, rows: Floats) -> None:
     table, labels = with_far_rows(rows)
-    scores = MROT(repeats=4, method=method).fit(table).anomaly_score(table)
+    scores = MROT(repeats=4, anchor_sets=4, method=method).fit(table).anomaly_score(table)
     assert scores.dtype == np.float32
     assert scores.min() >= 0
     assert scores.max() <= 1
@@ -59,7 +61,7 @@ def test_far_rows_get_the_highest_scores(method: Method, rows: Floats) -> None:
 
 
 def test_sign_follows_scikit_learn_and_anomaly_score_does_not(rows: Floats) -> None:
-    detector = MROT(repeats=4, method="effort").fit(rows)
+    detector = MROT(repeats=4, anchor_sets=4, method="effort").fit(rows)
     near_and_far = np.array([[0.0, 0, 0], [9.0, 9, 9]])
     assert np.diff(detector.anomaly_score(near_and_far)) > 0
     assert np.diff(detector.score_samples(near_and_far)) < 0
@@ -82,22 +84,22 @@ def test_method_can_be_changed_after_fitting(detector: MROT, rows: Floats) -> No
 
 def test_every_kind_of_table_gives_the_same_scores(rows: Floats) -> None:
     columns = {f"c{i}": rows[:, i] for i in range(rows.shape[1])}
-    expected = MROT(repeats=2).fit(rows).anomaly_score(rows)
+    expected = MROT(**FEW).fit(rows).anomaly_score(rows)
     for table in (pd.DataFrame(columns), pl.DataFrame(columns), pa.table(columns)):
-        fitted = MROT(repeats=2).fit(table)
+        fitted = MROT(**FEW).fit(table)
         assert fitted.feature_names_in_.tolist() == list(columns)
         np.testing.assert_array_equal(fitted.anomaly_score(table), expected)
 
 
 @pytest.mark.parametrize("unit", [2.0**-90, 2.0**30, 2.0**90])
 def test_the_unit_of_the_table_does_not_matter(unit: float, rows: Floats) -> None:
-    expected = MROT(repeats=2, views=("none",)).fit(rows).efforts_
-    found = MROT(repeats=2, views=("none",)).fit(rows * unit).efforts_
+    expected = MROT(**FEW, views=("none",)).fit(rows).efforts_
+    found = MROT(**FEW, views=("none",)).fit(rows * unit).efforts_
     np.testing.assert_allclose(found / unit**2, expected, rtol=1e-9)
 
 
 def test_efforts_are_kept_for_every_labelled_row_and_view(rows: Floats) -> None:
-    fitted = MROT(repeats=2, label_rows=100).fit(rows)
+    fitted = MROT(**FEW, label_rows=100).fit(rows)
     assert fitted.efforts_.shape == (100, 3)
     assert (fitted.efforts_ > 0).all()
     assert len(np.unique(fitted.labelled_rows_)) == 100
@@ -108,7 +110,7 @@ def test_efforts_are_kept_for_every_labelled_row_and_view(rows: Floats) -> None:
 )
 def test_neither_threads_nor_other_rows_change_a_score(view: Any, tmp_path: Path) -> None:
     table = normal_rows(600, 60)
-    one, two = (MROT(repeats=2, views=(view,), n_jobs=n).fit(table) for n in (1, 2))
+    one, two = (MROT(**FEW, views=(view,), n_jobs=n).fit(table) for n in (1, 2))
     one.save(tmp_path / "one")
     two.save(tmp_path / "two")
     for path in (tmp_path / "one").iterdir():
@@ -121,8 +123,8 @@ def test_neither_threads_nor_other_rows_change_a_score(view: Any, tmp_path: Path
 
 
 def test_the_seed_is_all_the_randomness_there_is(rows: Floats) -> None:
-    same = [MROT(repeats=2, random_state=5).fit(rows).anomaly_score(rows) for _ in "ab"]
-    other = MROT(repeats=2, random_state=6).fit(rows).anomaly_score(rows)
+    same = [MROT(**FEW, random_state=5).fit(rows).anomaly_score(rows) for _ in "ab"]
+    other = MROT(**FEW, random_state=6).fit(rows).anomaly_score(rows)
     np.testing.assert_array_equal(same[0], same[1])
     assert not np.array_equal(same[0], other)
 
@@ -139,7 +141,7 @@ def test_duplicated_rows_give_finite_and_equal_scores() -> None:
     table = normal_rows(300)
     table[200:290] = table[0]  # 30% copies of one row
     table[290:] = table[1:11]
-    fitted = MROT(repeats=4).fit(table)
+    fitted = MROT(repeats=4, anchor_sets=4).fit(table)
     for method in METHODS:
         scores = fitted.anomaly_score(table, method)
         assert np.isfinite(scores).all()
@@ -150,7 +152,7 @@ def test_duplicated_rows_give_finite_and_equal_scores() -> None:
 
 def test_identical_rows_warn_and_score_alike() -> None:
     with pytest.warns(NoContrastWarning, match="identical"):
-        fitted = MROT(repeats=2).fit(np.ones((50, 2)))
+        fitted = MROT(**FEW).fit(np.ones((50, 2)))
     assert (fitted.efforts_ == 0).all()
     for method in METHODS:
         scores = fitted.anomaly_score(np.ones((5, 2)), method)
@@ -160,7 +162,7 @@ def test_identical_rows_warn_and_score_alike() -> None:
 
 def test_constant_columns_change_nothing(rows: Floats) -> None:
     padded = np.column_stack([rows, np.full(len(rows), 7.0)])
-    plain, wider = MROT(repeats=2).fit(rows), MROT(repeats=2).fit(padded)
+    plain, wider = MROT(**FEW).fit(rows), MROT(**FEW).fit(padded)
     np.testing.assert_allclose(wider.efforts_, plain.efforts_)
 
 
@@ -169,7 +171,7 @@ def test_every_regressor_learns_and_is_saved_bit_equal(
     regressor: str, rows: Floats, tmp_path: Path
 ) -> None:
     table, labels = with_far_rows(rows)
-    fitted = MROT(repeats=2, regressor=regressor, contamination=0.05).fit(table)
+    fitted = MROT(**FEW, regressor=regressor, contamination=0.05).fit(table)
     assert roc_auc_score(labels, fitted.anomaly_score(table)) > 0.9
     fitted.save(tmp_path / "model")
     loaded = MROT.load(tmp_path / "model")
@@ -181,7 +183,7 @@ def test_every_regressor_learns_and_is_saved_bit_equal(
 
 
 def test_a_regressor_object_is_used_but_not_saved(rows: Floats, tmp_path: Path) -> None:
-    fitted = MROT(repeats=2, regressor=KNeighborsRegressor(3)).fit(rows)
+    fitted = MROT(**FEW, regressor=KNeighborsRegressor(3)).fit(rows)
     assert fitted.model_.score_model.kind == "custom"
     with pytest.raises(ConfigError, match="without pickle"):
         fitted.save(tmp_path / "model")
@@ -189,8 +191,8 @@ def test_a_regressor_object_is_used_but_not_saved(rows: Floats, tmp_path: Path) 
 
 
 def test_auto_prefers_a_model_that_can_follow_the_targets(rows: Floats) -> None:
-    chosen = MROT(repeats=2, regressor="auto").fit(rows).model_.score_model.kind
-    linear = MROT(repeats=2, regressor=Ridge()).fit(rows)
+    chosen = MROT(**FEW, regressor="auto").fit(rows).model_.score_model.kind
+    linear = MROT(**FEW, regressor=Ridge()).fit(rows)
     assert chosen in {"lightgbm", "boosting", "svr", "knn"}
     model = linear.model_.score_model
     assert isinstance(model, SklearnModel)
@@ -228,6 +230,8 @@ def test_settings_by_hand_win_over_preset_and_config(rows: Floats) -> None:
     assert fitted(preset="paper", radius=0.5).k is None
     assert fitted(preset="paper", k=300).k == 300
     assert fitted(config=MethodConfig(repeats=3, batch_rows=64), repeats=2).repeats == 2
+    assert fitted(config=MethodConfig(anchor_sets=3), repeats=2).anchor_sets == 3
+    assert fitted(config=MethodConfig(anchor_sets=3), anchor_sets=2).anchor_sets == 2
     with pytest.raises(ConfigError, match="MethodConfig"):
         fitted(config="configs/paper.yaml")
 
@@ -260,7 +264,7 @@ def test_every_setting_finds_far_rows_by_both_methods(
     settings: dict[str, Any], rows: Floats
 ) -> None:
     table, labels = with_far_rows(rows)
-    fitted = MROT(repeats=2, **settings).fit(table)
+    fitted = MROT(**FEW, **settings).fit(table)
     if settings.get("cost") == "coulomb":
         assert np.isfinite(fitted.anomaly_score(table, "effort")).all()
         return
@@ -271,12 +275,12 @@ def test_every_setting_finds_far_rows_by_both_methods(
 def test_explanations_name_the_column_that_stands_out(rows: Floats) -> None:
     table = rows.copy()
     table[:8, 1] += 12.0
-    fitted = MROT(repeats=4).fit(table)
+    fitted = MROT(repeats=4, anchor_sets=4).fit(table)
     contributions = fitted.explain(table[:8])
     assert contributions.shape == (8, 3)
     assert (contributions.argmax(axis=1) == 1).all()
     with pytest.raises(ConfigError, match="lightgbm"):
-        MROT(repeats=2, regressor="knn").fit(rows).explain(rows)
+        MROT(**FEW, regressor="knn").fit(rows).explain(rows)
 
 
 def test_non_finite_values_by_policy(rows: Floats) -> None:
@@ -284,9 +288,9 @@ def test_non_finite_values_by_policy(rows: Floats) -> None:
     table[3, 1], table[7, 0] = np.nan, np.inf
     with pytest.raises(DataError, match=r"1 NaN and 1 infinity .* row 3 column 1, row 7 column 0"):
         MROT().fit(table)
-    imputed = MROT(repeats=2, non_finite="impute").fit(table)
+    imputed = MROT(**FEW, non_finite="impute").fit(table)
     assert np.isfinite(imputed.anomaly_score(table)).all()
-    named = MROT(repeats=2, non_finite="score-nan").fit(table)
+    named = MROT(**FEW, non_finite="score-nan").fit(table)
     scores = named.anomaly_score(table)
     assert np.flatnonzero(np.isnan(scores)).tolist() == [3, 7]
     assert not {3, 7} & set(named.labelled_rows_.tolist())
@@ -299,7 +303,7 @@ def test_non_finite_values_by_policy(rows: Floats) -> None:
 def test_values_are_filled_alike_when_fitting_and_scoring() -> None:
     table = normal_rows(300)
     table[::3, 0] = np.nan
-    fitted = MROT(repeats=2, label_rows=50, non_finite="impute").fit(table)
+    fitted = MROT(**FEW, label_rows=50, non_finite="impute").fit(table)
     seen = table.astype(np.float32).astype(np.float64)[fitted.labelled_rows_]
     np.testing.assert_array_equal(fitted.model_.fill, np.nanmedian(seen, axis=0))
     filled = np.where(np.isnan(table), fitted.model_.fill, table)
@@ -341,7 +345,7 @@ def test_sparse_input_is_refused() -> None:
 def test_wrong_columns_at_scoring_are_refused(detector: MROT) -> None:
     with pytest.raises(ModelMismatchError, match="2 features, but MROT is expecting 3"):
         detector.anomaly_score(np.ones((4, 2)))
-    named = MROT(repeats=2).fit(pd.DataFrame(normal_rows(50), columns=["a", "b", "c"]))
+    named = MROT(**FEW).fit(pd.DataFrame(normal_rows(50), columns=["a", "b", "c"]))
     with pytest.raises(ModelMismatchError, match="feature names"):
         named.anomaly_score(pd.DataFrame(normal_rows(5), columns=["a", "c", "b"]))
 
@@ -363,6 +367,7 @@ BAD_SETTINGS: list[tuple[dict[str, Any], str]] = [
     ({"views": ({"columns": (0, 7)},)}, "column 7, but the table has only columns 0 to 2"),
     ({"batch_rows": 2}, "batch_rows"),
     ({"repeats": 0}, "repeats"),
+    ({"anchor_sets": 0}, "anchor_sets: Input should be greater than or equal to 1"),
     ({"views": ()}, "views"),
     ({"views": "robust"}, "views"),
     ({"views": ("squared",)}, "views"),

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from scipy.stats import spearmanr
 from sklearn.metrics import roc_auc_score
 
 from mrot_scale import MROT, MethodConfig, load_config
@@ -12,7 +13,7 @@ from mrot_scale.config import ViewConfig, method_config, paper_settings, view_co
 from mrot_scale.errors import ConfigError
 from mrot_scale.fitting import anchor_plan
 from mrot_scale.method.efforts import Problem, minibatch_efforts
-from tests.tables import normal_rows
+from tests.tables import normal_rows, uneven_clusters
 
 Floats = NDArray[np.float64]
 Ids = NDArray[np.int64]
@@ -117,12 +118,12 @@ def test_the_paper_knows_one_pass_and_plain_trees() -> None:
 @pytest.mark.parametrize(
     ("n_trusted", "n_columns", "separate", "size", "n_sets"),
     [
-        (5_000, 3, False, 256, 8),
-        (5_000, 3, True, 256, 9),
+        (5_000, 3, False, 256, 32),
+        (5_000, 3, True, 256, 33),
         (5_000, 50, True, 256, 32),
-        (300, 3, False, 150, 8),
+        (300, 3, False, 150, 32),
         (5, 3, False, 5, 1),  # the whole of a tiny table, once
-        (5, 3, True, 5, 9),
+        (5, 3, True, 5, 3),  # and once for each of its columns
     ],
 )
 def test_anchors_planned(
@@ -133,6 +134,34 @@ def test_anchors_planned(
     assert (plan.anchor_rows, plan.n_sets) == (size, n_sets)
     assert (plan.columns is not None) is separate
     assert plan.columns is None or len(plan.columns) == n_sets
+
+
+@pytest.mark.parametrize("anchor_sets", [1, 2, 7, 40])
+@pytest.mark.parametrize("distrust", [0.0, 0.1])
+def test_there_are_as_many_sets_as_asked_for_however_often_rows_meet(
+    anchor_sets: int, distrust: float
+) -> None:
+    few = MethodConfig(anchor_sets=anchor_sets, repeats=1, distrust=distrust)
+    many = few.model_copy(update={"repeats": 9})
+    whole, separate = ViewConfig(scaling="none"), ViewConfig(scaling="none", separate=True)
+    for config in (few, many):
+        assert anchor_plan(5_000, 3, whole, config).n_sets == anchor_sets
+        assert anchor_plan(5_000, 3, separate, config).n_sets == 3 * -(-anchor_sets // 3)
+
+
+@pytest.mark.parametrize(
+    ("settings", "n_sets"),
+    [
+        ({"anchor_sets": 5}, [5, 5, 6]),
+        ({"anchor_sets": 5, "distrust": 0.0}, [5, 5, 5]),
+        ({"anchor_sets": 5, "batch_rows": None}, [1, 1, 1]),
+        ({"preset": "paper"}, [1]),
+        ({"preset": "paper", "batch_rows": 64}, [1]),
+    ],
+)
+def test_a_fitted_model_has_the_sets_asked_for(settings: dict[str, Any], n_sets: list[int]) -> None:
+    fitted = MROT(repeats=2, hybrid="never", **settings).fit(normal_rows(150, 3))
+    assert [len(view.anchors) for view in fitted.model_.views] == n_sets
 
 
 # --- the point of it -----------------------------------------------------------------------------
@@ -152,8 +181,8 @@ def _beside_a_group(seed: int) -> tuple[Floats, NDArray[np.bool_]]:
 def test_a_group_hides_from_one_pass_and_not_from_two(seed: int) -> None:
     rows, is_group = _beside_a_group(seed)
     settings: dict[str, Any] = {
-        "views": ["robust"], "alpha": 0.04, "repeats": 3, "hybrid": "never", "method": "effort",
-        "random_state": seed,
+        "views": ["robust"], "alpha": 0.04, "repeats": 3, "anchor_sets": 3, "hybrid": "never",
+        "method": "effort", "random_state": seed,
     }  # fmt: skip
     once = MROT(distrust=0, **settings).fit(rows)
     twice = MROT(**settings).fit(rows)
@@ -161,6 +190,24 @@ def test_a_group_hides_from_one_pass_and_not_from_two(seed: int) -> None:
     assert roc_auc_score(is_group, twice.anomaly_score(rows)) > 0.97
     anchors = np.concatenate([s.ids for s in twice.model_.views[0].anchors])
     assert not is_group[anchors].any()
+
+
+def _agreement_of_seeds(rows: Floats, anchor_sets: int) -> float:
+    """Rank correlation of the scores that two seeds give."""
+    settings: dict[str, Any] = {"repeats": 2, "hybrid": "never", "method": "effort"}
+    one, other = (
+        MROT(anchor_sets=anchor_sets, random_state=seed, **settings).fit(rows).anomaly_score(rows)
+        for seed in (0, 1)
+    )
+    return float(spearmanr(one, other).statistic)
+
+
+@pytest.mark.parametrize("law", ["normal", "clusters", "copies"])
+def test_with_more_sets_scores_are_less_a_matter_of_the_seed(law: str) -> None:
+    rows = uneven_clusters(700) if law == "clusters" else normal_rows(700, 4)
+    rows = np.round(rows) if law == "copies" else rows
+    few, many = (_agreement_of_seeds(rows, n_sets) for n_sets in (2, 32))
+    assert 1 - many < 0.7 * (1 - few)
 
 
 # --- anchors and columns of a fitted model -------------------------------------------------------
@@ -179,8 +226,8 @@ def rows() -> Floats:
 @pytest.fixture(scope="module")
 def fitted(rows: Floats) -> MROT:
     views = ["none", {**SEPARATE, "scaling": "none"}]
-    detector = MROT(views=views, zone="batch", batch_rows=64, repeats=4, hybrid="never")
-    return detector.fit(rows)
+    sizes: dict[str, Any] = {"batch_rows": 64, "repeats": 4, "anchor_sets": 4}
+    return MROT(views=views, zone="batch", hybrid="never", **sizes).fit(rows)
 
 
 def _anchor_ids(fitted: MROT, view: int) -> list[Ids]:
@@ -248,7 +295,8 @@ def test_a_row_extreme_in_one_column_alone_is_rarer(fitted: MROT, column: int) -
 def test_a_column_of_one_value_changes_nothing(position: int) -> None:
     plain = _rounded_rows(200, 2)
     table = np.insert(plain, position, 7.0, axis=1)
-    settings: dict[str, Any] = {"views": ["robust", SEPARATE], "repeats": 3, "hybrid": "never"}
+    sizes: dict[str, Any] = {"repeats": 3, "anchor_sets": 3}
+    settings = sizes | {"views": ["robust", SEPARATE], "hybrid": "never"}
     without, with_it = MROT(**settings).fit(plain), MROT(**settings).fit(table)
     seen = [s.columns for s in with_it.model_.views[1].anchors]
     assert all(columns is not None and position not in columns for columns in seen)
@@ -258,7 +306,7 @@ def test_a_column_of_one_value_changes_nothing(position: int) -> None:
 
 def test_the_zone_of_a_view_is_its_own() -> None:
     table = _rounded_rows(200)
-    settings: dict[str, Any] = {"repeats": 2, "hybrid": "never"}
+    settings: dict[str, Any] = {"repeats": 2, "anchor_sets": 2, "hybrid": "never"}
     own = MROT(views=[{"scaling": "none", "alpha": 0.2}], **settings).fit(table)
     shared = MROT(views=["none"], alpha=0.2, **settings).fit(table)
     other = MROT(views=["none"], **settings).fit(table)
@@ -279,9 +327,8 @@ def test_small_tables_have_two_passes_too(n_rows: int) -> None:
 
 def test_the_seed_decides_both_passes() -> None:
     table = normal_rows(200)
-    one, again, other = (
-        MROT(repeats=2, hybrid="never", random_state=seed).fit(table) for seed in (1, 1, 2)
-    )
+    few: dict[str, Any] = {"repeats": 2, "anchor_sets": 2, "hybrid": "never"}
+    one, again, other = (MROT(random_state=seed, **few).fit(table) for seed in (1, 1, 2))
     for view in range(3):
         same = zip(_anchor_ids(one, view), _anchor_ids(again, view), strict=True)
         assert all(np.array_equal(a, b) for a, b in same)

@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from mrot_scale import MROT
 from mrot_scale.method.calibrate import Calibration, calibrate_values
 from mrot_scale.method.efforts import Problem
 from mrot_scale.scoring import mean_rarity
+from tests.tables import normal_rows
 
 Floats = NDArray[np.float64]
 
@@ -89,3 +91,14 @@ def test_efforts_below_the_floor_count_as_the_floor(n_maps: int) -> None:
     found = mean_rarity(below, Problem(), floor, maps)
     np.testing.assert_array_equal(found, mean_rarity(at, Problem(), floor, maps))
     assert np.isfinite(found).all()
+
+
+def test_rarities_do_not_depend_on_how_many_rows_are_sent_at_a_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    model = MROT(repeats=2, anchor_sets=5, hybrid="never").fit(normal_rows(200)).model_
+    new = normal_rows(100, seed=1)
+    together = model.rarity(new)
+    monkeypatch.setattr("mrot_scale.scoring.RARITY_ROWS", 33)
+    assert model.rarity(new).tobytes() == together.tobytes()
+    assert model.rarity(new[:0]).shape == (0, 3)

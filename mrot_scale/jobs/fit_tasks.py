@@ -349,7 +349,8 @@ def _rarity(work: Work, part: Json, method: str, blocks: list[Json], view: Json)
     """Return how rare the efforts of a part's rows are in one view."""
     setup, floor = setup_of(part, method), work.array(view, "floor")
     if setup.config.two_passes:
-        return mean_rarity(_routes(work, blocks), setup.problem, floor, _maps(work, view))
+        maps, routes = _maps(work, view), (work.array(block, "routes") for block in blocks)
+        return np.concatenate([mean_rarity(r, setup.problem, floor, maps) for r in routes])
     found = efforts_by_row(work, part, method, blocks)
     values = effort_values(found, setup.config, setup.problem, float(floor[0]))
     return calibration_from(work, view, "batch").neg_log_survival(values)

@@ -27,7 +27,9 @@ ROUTE_BLOCK_ROWS = 65_536
 """Rows sent to the anchors by one task."""
 
 _PART_BYTES = 2**26
-_LARGEST_PART_ROWS = 1_000_000
+_LARGEST_PART_ROWS = 250_000
+"""Rows of a part of few columns, where efforts against 32 anchor sets are what takes memory."""
+
 _BLOCK_ROWS = 65_536
 
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from mrot_scale.jobs.plan_text import StagePlan
+from mrot_scale.scoring import RARITY_ROWS
 from mrot_scale.terminal_text import size_text
 
 MIB = 2**20
@@ -24,6 +25,9 @@ HELD_ARRAYS = 8
 
 ROUTED_ROWS, SEARCHED_ROWS = 4_096, 4_096
 """Rows that are sent to anchors, or looked up in the index, at a time."""
+
+EFFORT_COPIES = 6
+"""Of efforts against anchors: floored, logarithms, rarities, together, without gaps, gaps."""
 
 BOOSTER_BYTES = 2 * MIB
 CALIBRATION_BYTES = 2 * 8 * 4_097
@@ -53,6 +57,16 @@ def matrices(n_rows: int, n_others: int, copies: int) -> Need:
     """Return the memory of some matrices between rows and rows."""
     text = f"{copies} matrices of {n_rows:,} x {n_others:,} x 8 B"
     return Need(8 * n_rows * n_others * copies, text)
+
+
+def routing_matrices(n_rows: int, n_anchors: int, eps: float) -> Need:
+    """Return the memory of distances while rows are sent to one set of anchors."""
+    return matrices(min(n_rows, ROUTED_ROWS), n_anchors, 6 if eps > 0 else 4)
+
+
+def routed_efforts(n_rows: int, n_sets: int) -> Need:
+    """Return the memory to find how rare the efforts of rows against all sets of a view are."""
+    return table("efforts", min(n_rows, RARITY_ROWS), n_sets, EFFORT_COPIES)
 
 
 def amount(what: str, n_bytes: int) -> Need:

@@ -15,7 +15,8 @@ from mrot_scale.jobs.plan_memory import (
     VIEW_COPIES,
     Need,
     amount,
-    matrices,
+    routed_efforts,
+    routing_matrices,
     stage_of,
     table,
 )
@@ -94,8 +95,9 @@ def _score_need(model: FittedModel, n_rows: int, options: ScoreOptions) -> Need:
         n_bytes += 4 * model.score_model.rows.nbytes
     need += amount("model", n_bytes)
     if routed:
-        routing = 6 if model.config.eps > 0 else 4
-        need += matrices(min(n_rows, ROUTED_ROWS), max(map(len, anchors)), routing)
+        need += routing_matrices(n_rows, max(map(len, anchors)), model.config.eps)
+        n_sets = max(len(view.anchors) for view in model.views)
+        need += routed_efforts(min(n_rows, BLOCK_ROWS), n_sets)
     return need
 
 

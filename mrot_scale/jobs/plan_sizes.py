@@ -12,10 +12,10 @@ from mrot_scale.jobs.plan_memory import (
     BOOSTER_BYTES,
     CALIBRATION_BYTES,
     PART_COPIES,
-    ROUTED_ROWS,
     VIEW_COPIES,
     Need,
-    matrices,
+    routed_efforts,
+    routing_matrices,
     table,
 )
 from mrot_scale.model.choose import CANDIDATES
@@ -146,15 +146,23 @@ class FitSizes:
     def all_bytes(self) -> int:
         return 8 * self.n_labelled * self.n_features
 
+    @cached_property
+    def anchor_bytes_by_view(self) -> tuple[int, ...]:
+        pairs = zip(self.anchors, self.widths, strict=True)
+        return tuple(
+            8 * plan.n_sets * plan.anchor_rows * (2 + seen_columns(plan, width))
+            for plan, width in pairs
+        )
+
     @property
     def anchor_bytes(self) -> int:
         """Anchors of all views."""
-        pairs = zip(self.anchors, self.widths, strict=True)
-        values = [
-            plan.n_sets * plan.anchor_rows * (2 + seen_columns(plan, width))
-            for plan, width in pairs
-        ]
-        return 8 * sum(values)
+        return sum(self.anchor_bytes_by_view)
+
+    @property
+    def view_anchor_bytes(self) -> int:
+        """Anchors of the view that has most: all columns of a wide table are much."""
+        return max(self.anchor_bytes_by_view)
 
     @property
     def score_model_bytes(self) -> int:
@@ -185,8 +193,11 @@ class FitSizes:
 
     def routes(self, n_rows: int) -> Need:
         """Memory to send rows to the anchors of a view."""
-        copies = 6 if self.config.eps > 0 else 4
-        return matrices(min(n_rows, ROUTED_ROWS), self.anchor_rows, copies)
+        return routing_matrices(n_rows, self.anchor_rows, self.config.eps)
+
+    def rarities(self, n_rows: int) -> Need:
+        """Memory to send rows to all anchors and find how rare their efforts are."""
+        return self.routes(n_rows) + routed_efforts(n_rows, self.n_sets)
 
 
 def setting_of(fit: FitSizes, rows: Need, solving: Need) -> str:

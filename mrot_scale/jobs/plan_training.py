@@ -33,7 +33,7 @@ def imagine_stage(fit: FitSizes) -> list[StagePlan]:
         + table("made-up rows", made, fit.n_features, 3 + VIEW_COPIES)
         + table("values", n_rows, 4 * fit.n_views + 4, 1)
     )
-    routing = fit.routes(made) + amount("anchors", 3 * fit.anchor_bytes)
+    routing = fit.rarities(made) + amount("anchors", 3 * fit.anchor_bytes)
     read = fit.first_bytes + fit.anchor_bytes + fit.n_views * 4 * 8 * n_rows
     moved = (read, 8 * made * (fit.n_features + fit.n_views + 1))
     return [stage_of("imagine", 1, moved, rows + routing, setting_of(fit, rows, routing))]
@@ -71,8 +71,7 @@ def hybrid_stage(fit: FitSizes) -> list[StagePlan]:
 def _mix_stage(fit: FitSizes) -> StagePlan:
     rows = table("rows", fit.part_rows[0], fit.n_features + 4 * fit.n_views, 4)
     rows += table("made-up rows", MIXED_ROWS, fit.n_features, 6 + VIEW_COPIES)
-    routing = fit.routes(MIXED_ROWS) + amount("anchors", 3 * fit.anchor_bytes)
-    routing += table("efforts", MIXED_ROWS, fit.n_sets, 4)
+    routing = fit.rarities(MIXED_ROWS) + amount("anchors", 3 * fit.anchor_bytes)
     read = fit.first_bytes + fit.anchor_bytes + fit.n_views * 5 * 8 * fit.part_rows[0]
     moved = (read, 8 * MIXED_ROWS * (fit.n_features + fit.n_views + 1))
     return stage_of("mix", 1, moved, rows + routing, setting_of(fit, rows, routing))
@@ -129,6 +128,6 @@ def validate_stage(fit: FitSizes) -> StagePlan:
     held = fit.held_rows
     rows = table("held-out rows", held, fit.n_features, 4 + VIEW_COPIES)
     rows += amount("model", 4 * fit.model_bytes)
-    routing = fit.routes(held)
+    routing = fit.rarities(held)
     read = fit.model_bytes + 8 * held * fit.n_features
     return stage_of("validate", 1, (read, 0), rows + routing, setting_of(fit, rows, routing))

@@ -15,6 +15,7 @@ from mrot_scale.jobs.plan_calibration import with_seconds
 from mrot_scale.jobs.plan_memory import (
     CALIBRATION_BYTES,
     CODED_COPIES,
+    EFFORT_COPIES,
     FILLED_COPIES,
     HELD_ARRAYS,
     PART_COPIES,
@@ -109,7 +110,7 @@ def _neighbours_stage(fit: FitSizes) -> list[StagePlan]:
     if fit.n_met > 1:
         need += table("the sample's rows and points", fit.part_rows[0], fit.n_features, 2)
     need += table("reference", n_reference, max(fit.widths), 5)
-    need += table("neighbours", min(fit.largest, SEARCHED_ROWS), n_inside, 4)
+    need += table("neighbours", min(fit.largest, SEARCHED_ROWS), n_inside, 5)
     met = sum(fit.part_rows[: fit.n_met])
     written = fit.n_met_views * 8 * met
     read = fit.n_met_views * (8 * met * fit.n_features + (fit.n_met - 1) * fit.first_bytes)
@@ -153,11 +154,10 @@ def _solver_copies(fit: FitSizes, batch_rows: int) -> int:
 
 
 def _anchors_stage(fit: FitSizes) -> StagePlan:
-    per_view = fit.anchor_bytes // fit.n_views
     rows = fit.points(fit.part_rows[0]) + table("row numbers and zones", fit.part_rows[0], 1, 8)
     copies = 11 if fit.config.eps > 0 else 8
     solving = matrices(fit.anchor_rows, fit.anchor_rows, copies)
-    solving += amount("anchors", 3 * per_view)
+    solving += amount("anchors", 3 * fit.view_anchor_bytes)
     moved = (fit.n_views * (fit.first_bytes + 8 * fit.part_rows[0]), fit.anchor_bytes)
     return stage_of("anchors", fit.n_views, moved, rows + solving, setting_of(fit, rows, solving))
 
@@ -172,7 +172,7 @@ def _routes_stage(fit: FitSizes) -> StagePlan:
         + table("points", block_rows, max(fit.columns), VIEW_COPIES)
         + table("efforts", block_rows, fit.n_sets, 3)
     )
-    routing = fit.routes(block_rows) + amount("anchors", 3 * fit.anchor_bytes // fit.n_views)
+    routing = fit.routes(block_rows) + amount("anchors", 3 * fit.view_anchor_bytes)
     read = n_blocks * (fit.n_views * 8 * n_rows * fit.n_features + fit.anchor_bytes)
     moved = (read, 8 * sum(part_rows) * sum(plan.n_sets for plan in fit.anchors))
     setting = setting_of(fit, rows, routing)
@@ -182,7 +182,7 @@ def _routes_stage(fit: FitSizes) -> StagePlan:
 def _calibrate_stage(fit: FitSizes) -> StagePlan:
     n_rows, n_views = fit.part_rows[0], fit.n_views
     need = table("efforts and routes", n_rows, fit.n_sets, 8) + table("values", n_rows, 1, 16)
-    need += amount("anchors", 3 * fit.anchor_bytes // n_views)
+    need += amount("anchors", 3 * fit.view_anchor_bytes)
     read = n_views * 16 * n_rows * fit.n_sets + fit.anchor_bytes
     own_maps = sum(plan.n_sets for plan in fit.anchors if plan.columns is not None)
     written = n_views * (4 * 8 * n_rows + 2 * CALIBRATION_BYTES) + own_maps * CALIBRATION_BYTES
@@ -190,8 +190,12 @@ def _calibrate_stage(fit: FitSizes) -> StagePlan:
 
 
 def _label_stage(fit: FitSizes) -> StagePlan:
-    need = table("efforts", fit.largest, fit.n_sets, 6)
+    at_once, n_efforts = min(fit.largest, ROUTE_BLOCK_ROWS), fit.n_sets
+    if not fit.config.two_passes:
+        at_once, n_efforts = fit.largest, fit.setups[0].plan.repeats
+    need = table("efforts", at_once, n_efforts, EFFORT_COPIES)
+    need += table("efforts held", fit.largest, fit.n_views * n_efforts, 1)
     need += table("values", fit.largest, 2 * fit.n_views + 4, 2)
-    read = fit.n_views * (8 * fit.n_labelled * fit.n_sets + fit.n_parts * 8 * fit.part_rows[0])
+    read = fit.n_views * (8 * fit.n_labelled * n_efforts + fit.n_parts * 8 * fit.part_rows[0])
     written = 8 * fit.n_labelled * (1 + fit.n_views)
     return stage_of("label", fit.n_parts, (read, written), need, fit.rows_setting)

@@ -20,6 +20,7 @@ INLINE: dict[str, Any] = {"cluster": {"kind": "inline"}}
 SMALL: dict[str, Any] = INLINE | {
     "label_rows": 600,
     "repeats": 2,
+    "anchor_sets": 2,
     "batch_rows": 64,
     "non_finite": "impute",
 }
@@ -28,6 +29,7 @@ SMALL: dict[str, Any] = INLINE | {
 TINY: dict[str, Any] = SMALL | {
     "label_rows": 200,
     "repeats": 1,
+    "anchor_sets": 1,
     "folds": 2,
     "views": [{"scaling": "robust"}],
     "hybrid": "never",

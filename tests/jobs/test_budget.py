@@ -8,7 +8,13 @@ import pytest
 from mrot_scale import fit, ingest, score
 from mrot_scale.errors import BudgetError
 
-SMALL = {"label_rows": 200, "repeats": 2, "batch_rows": 32, "cluster": {"kind": "inline"}}
+SMALL = {
+    "label_rows": 200,
+    "repeats": 2,
+    "anchor_sets": 2,
+    "batch_rows": 32,
+    "cluster": {"kind": "inline"},
+}
 
 
 def test_a_task_that_cannot_fit_is_refused_with_the_sum_and_the_setting(tmp_path: Path) -> None:

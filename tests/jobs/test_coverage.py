@@ -81,10 +81,10 @@ def test_one_part_is_enough_for_few_rows(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.usefixtures("small_parts")
 def test_parts_agree_with_one_problem_of_all_rows_about_what_is_rare(tmp_path: Path) -> None:
-    parts = fitted(tmp_path / "parts", N_ROWS, repeats=4)
+    parts = fitted(tmp_path / "parts", N_ROWS, repeats=4, anchor_sets=4)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("mrot_scale.jobs.labelled._LARGEST_PART_ROWS", 10**6)
         patch.setattr("mrot_scale.jobs.labelled._PART_BYTES", 2**26)
-        one = fitted(tmp_path / "one", N_ROWS, repeats=4)
+        one = fitted(tmp_path / "one", N_ROWS, repeats=4, anchor_sets=4)
     in_parts, in_one = zarr_values(parts / "out"), zarr_values(one / "out")
     assert np.corrcoef(in_parts.argsort().argsort(), in_one.argsort().argsort())[0, 1] > 0.8

@@ -18,6 +18,7 @@ N_ROWS = 20_000
 CONFIG = INLINE | {
     "label_rows": 2_000,
     "repeats": 2,
+    "anchor_sets": 2,
     "batch_rows": 64,
     "folds": 3,
     "store": {"chunk_bytes": 30_000},

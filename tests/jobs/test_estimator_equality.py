@@ -13,7 +13,7 @@ from tests.jobs.made import INLINE, folder_bytes, zarr_values
 
 Floats = NDArray[np.float64]
 
-SETTINGS: dict[str, Any] = {"label_rows": 500, "repeats": 2, "batch_rows": 64}
+SETTINGS: dict[str, Any] = {"label_rows": 500, "repeats": 2, "anchor_sets": 3, "batch_rows": 64}
 VIEWS = ("none", "robust")
 
 

@@ -21,7 +21,7 @@ N_ROWS = 3 * LIMIT_BYTES // (4 * N_COLUMNS)
 def test_a_third_of_the_table_is_memory_enough(tmp_path: Path) -> None:
     write_table(tmp_path / "table.parquet", N_ROWS, N_COLUMNS)
     assert (tmp_path / "table.parquet").stat().st_size >= 3 * LIMIT_BYTES
-    small = ["--set", "label_rows=2000", "--set", "repeats=2"]
+    small = ["--set", "label_rows=2000", "--set", "repeats=2", "--set", "anchor_sets=2"]
     _run_limited(tmp_path, "ingest", "table.parquet", "store")
     (tmp_path / "table.parquet").unlink()
     _run_limited(tmp_path, "fit", "store", "model", "--workers", "2", *small)

@@ -32,12 +32,14 @@ from mrot_scale.running.commit import Journal
 from mrot_scale.storing.location import Location
 from mrot_scale.storing.store import FeatureStore
 from mrot_scale.terminal_text import size_text
+from tests.jobs.made import stage_arrays
 from tests.tables import normal_rows
 
 MIB = 2**20
 QUICK: Mapping[str, Any] = {
     "label_rows": 300,
     "repeats": 2,
+    "anchor_sets": 2,
     "folds": 2,
     "batch_rows": 64,
     "store": {"chunk_bytes": "8KiB"},
@@ -99,6 +101,31 @@ def test_fit_submits_the_tasks_planned(tmp_path: Path, settings: dict[str, Any])
     planned = {n: count for n, count in counts(plan).items() if n in done or n not in may_be}
     assert planned == done
     assert list(planned) == list(done)
+
+
+@pytest.mark.parametrize("settings", [{}, {"distrust": 0.0}, {"batch_rows": None}])
+def test_fit_makes_the_anchor_sets_planned(tmp_path: Path, settings: dict[str, Any]) -> None:
+    place = written_config(tmp_path, anchor_sets=5, **settings)
+    store, config = stored(tmp_path, normal_rows(400, 4), place), load_config(place)
+    fit(str(store.location), tmp_path / "model", place)
+    sizes = plan_sizes.FitSizes(store, config)
+    model, _ = load_model(Location(tmp_path / "model"))
+    assert [plan.n_sets for plan in sizes.anchors] == [len(v.anchors) for v in model.views]
+    arrays = [(a.rows, a.v, a.ids) for view in model.views for a in view.anchors]
+    assert sizes.anchor_bytes == sum(x.nbytes for some in arrays for x in some)
+    routed = stage_arrays(tmp_path / "model.run", "routes").values()
+    stages = {stage.name: stage for stage in plan_fit_job(store, config, calibrated=False).stages}
+    assert stages["routes"].written_bytes == sum(routes.nbytes for routes in routed)
+
+
+def test_more_anchor_sets_are_planned_to_take_more(tmp_path: Path) -> None:
+    place = written_config(tmp_path)
+    store = stored(tmp_path, normal_rows(400, 4), place)
+    configs = [load_config(place, overrides={"anchor_sets": n_sets}) for n_sets in (2, 64)]
+    few, many = ({s.name: s for s in plan_fit_job(store, c).stages} for c in configs)
+    for name in ("anchors", "routes", "calibrate", "mix"):
+        assert many[name].task_bytes > few[name].task_bytes
+        assert (many[name].seconds or 0) > (few[name].seconds or 0)
 
 
 def test_trees_are_planned_to_be_taught_again_only_where_they_may_be(tmp_path: Path) -> None:
@@ -265,6 +292,7 @@ def measured_and_planned(tmp_path: Path, n_rows: int, n_columns: int, **settings
 @pytest.mark.long
 def test_tasks_stay_within_the_memory_planned(tmp_path: Path) -> None:
     settings = {"zone": "batch", "batch_rows": 128, "repeats": 1, "label_rows": 20_000}
+    settings |= {"anchor_sets": 32}
     views = [{"scaling": "robust"}]
     store = {"chunk_bytes": "16MiB"}
     found = measured_and_planned(tmp_path, 24_000, 30, views=views, store=store, **settings)
@@ -277,6 +305,7 @@ def test_tasks_stay_within_the_memory_planned(tmp_path: Path) -> None:
 
 MORE: dict[str, dict[str, Any]] = {
     "parts": {"coverage": "all", "label_rows": 2_000, "views": [{"scaling": "robust"}]},
+    "all views in parts": {"coverage": "all", "label_rows": 2_000, "hybrid": "always"},
     "whiten": {"views": [{"scaling": "standard", "whiten": 16}], "scoring": {"method": "effort"}},
 }
 
@@ -288,6 +317,7 @@ def test_more_kinds_of_tasks_stay_within_the_memory_planned(
 ) -> None:
     monkeypatch.setattr(labelled, "_PART_BYTES", 4 * 60 * 10_000)
     sizes = {"batch_rows": 256, "repeats": 1, "label_rows": 10_000, "store": {}}
+    sizes |= {"anchor_sets": 32}
     peaks, stages = measured_and_planned(tmp_path, 40_000, 60, **{**sizes, **settings})
     for stage in stages:
         assert peaks[stage.name] <= stage.task_bytes, (stage, peaks[stage.name])

@@ -29,6 +29,7 @@ from tests.jobs.made import (
 CONFIG = TINY | {
     "label_rows": 400,
     "repeats": 2,
+    "anchor_sets": 2,
     "store": {"chunk_bytes": 200 * ROW_BYTES},
     "run": {"keep_stages": True},
 }

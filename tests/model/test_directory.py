@@ -30,7 +30,8 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
         {"scaling": "standard", "whiten": 2},
         {"scaling": "robust"},
     )
-    MROT(repeats=2, batch_rows=32, views=views, hybrid="always").fit(normal_rows(80)).save(path)
+    detector = MROT(repeats=2, anchor_sets=2, batch_rows=32, views=views, hybrid="always")
+    detector.fit(normal_rows(80)).save(path)
     return path
 
 
@@ -129,6 +130,42 @@ FORGERIES: dict[str, Callable[[Path], object]] = {
         p, "fill.npy", _array(np.zeros(3)).replace(b"(3,)", b"(9999999999,)")
     ),
     "negative tail": lambda p: rewrite(p, "last.model.tail-scale.npy", _array([-1.0])),
+    "no tail": lambda p: rewrite(p, "last.model.tail-scale.npy", _array(np.zeros(0))),
+    "two tails": lambda p: rewrite(p, "last.model.tail-scale.npy", _array([1.0, 1.0])),
+    "an archive for an array": lambda p: rewrite(p, "fill.npy", b"PK\x03\x04" + bytes(99)),
+    "a header that is a program": lambda p: rewrite(
+        p, "fill.npy", _array(np.zeros(3)).replace(b"(3,)", b"(" * 4)
+    ),
+    "a header of long ago": lambda p: rewrite(
+        p, "fill.npy", _array(np.zeros(3)).replace(b"(3,)", b"(3L)")
+    ),
+    "rows of endless width": lambda p: rewrite(
+        p,
+        "view0.components.npy",
+        _array(np.zeros((0, 0))).replace(b"(0, 0), }" + b" " * 9, b"(0, 999999999), }"),
+    ),
+    "more than an array": lambda p: rewrite(p, "fill.npy", _array(np.zeros(3)) + b"\0"),
+    "truths that are neither": lambda p: rewrite(
+        p, "view0.squash.npy", (p / "view0.squash.npy").read_bytes()[:-1] + b"\2"
+    ),
+    "a projection of another width": lambda p: rewrite(
+        p, "view1.components.npy", _array(np.load(p / "view1.components.npy")[:-1])
+    ),
+    "a projection nobody asked for": lambda p: rewrite(
+        p, "view2.components.npy", _array(np.ones((3, 3)))
+    ),
+    "less than no entropy": lambda p: rewrite(
+        p, "view2.anchor-eps.npy", _array(np.load(p / "view2.anchor-eps.npy") - 1)
+    ),
+    "a share beyond all rows": lambda p: rewrite(
+        p, "model.json", (p / "model.json").read_bytes().replace(b'n": 0.01', b'n": 7.01')
+    ),
+    "a share that is text": lambda p: rewrite(
+        p, "model.json", (p / "model.json").read_bytes().replace(b'n": 0.01', b'n": "x"')
+    ),
+    "a method that is none": lambda p: rewrite(
+        p, "model.json", (p / "model.json").read_bytes().replace(b'd": "model"', b'd": "mode"')
+    ),
     "trees cut short": lambda p: rewrite(
         p,
         "booster.txt",
@@ -204,6 +241,15 @@ def test_forged_models_are_refused(forge: Callable[[Path], object], copy: Path) 
         MROT.load(copy)
 
 
+def test_what_does_not_fit_is_told_in_one_line_with_the_place(copy: Path) -> None:
+    text = (copy / "model.json").read_text()
+    rewrite(copy, "model.json", text.replace('"alpha": 0.04', '"alpha": "\\n\\n"').encode())
+    with pytest.raises(DamagedModelError, match=f"^{copy}: ") as refused:
+        MROT.load(copy)
+    assert "\n" not in str(refused.value)
+    assert len(str(refused.value)) < 1_000
+
+
 def test_a_model_of_another_format_is_refused_by_its_number(copy: Path) -> None:
     text = (copy / "MANIFEST.json").read_text()
     (copy / "MANIFEST.json").write_text(text.replace('"format_version": 1', '"format_version": 2'))
@@ -219,7 +265,7 @@ def test_what_is_no_model_is_told_apart(tmp_path: Path) -> None:
 
 
 def test_a_failed_save_leaves_nothing(tmp_path: Path) -> None:
-    fitted = MROT(repeats=2, batch_rows=32).fit(normal_rows(80))
+    fitted = MROT(repeats=2, anchor_sets=2, batch_rows=32).fit(normal_rows(80))
     blocker = tmp_path / "file"
     blocker.write_text("in the way")
     with pytest.raises(OutputError, match="Cannot write"):
@@ -231,6 +277,8 @@ def test_the_golden_model_still_loads_and_scores_the_same() -> None:
     """Models written by earlier releases stay readable within a major version."""
     expected = json.loads((GOLDEN.parent / "scores-v1.json").read_text())
     loaded = MROT.load(GOLDEN)
+    # Its settings know no anchor_sets: what it has is in its arrays.
+    assert [len(view.anchors) for view in loaded.model_.views] == [2, 2]
     rows = np.array(expected["rows"])
     for method in ("model", "effort"):
         np.testing.assert_allclose(loaded.anomaly_score(rows, method), expected[method], atol=1e-6)

@@ -158,12 +158,12 @@ def _rotated_sheet(n_rows: int, *, seed: int = 0) -> Floats:
 
 @pytest.fixture(scope="module")
 def hybrid() -> MROT:
-    return MROT(views=["none"], repeats=4).fit(_rotated_sheet(600))
+    return MROT(views=["none"], repeats=4, anchor_sets=4).fit(_rotated_sheet(600))
 
 
 @pytest.fixture(scope="module")
 def plain() -> MROT:
-    return MROT(views=["none"], repeats=4, hybrid="never").fit(_rotated_sheet(600))
+    return MROT(views=["none"], repeats=4, anchor_sets=4, hybrid="never").fit(_rotated_sheet(600))
 
 
 def _agreement(fitted: MROT, rows: Floats) -> float:
@@ -241,5 +241,5 @@ def test_a_saved_hybrid_model_scores_and_explains_to_the_bit(hybrid: MROT, tmp_p
     ],
 )
 def test_the_kind_of_the_score_model(settings: dict[str, Any], kind: str) -> None:
-    fitted = MROT(repeats=1, batch_rows=32, **settings).fit(normal_rows(80))
+    fitted = MROT(repeats=1, anchor_sets=1, batch_rows=32, **settings).fit(normal_rows(80))
     assert fitted.model_.score_model.kind == kind
