@@ -4,7 +4,7 @@ import json
 import os
 import re
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
@@ -13,18 +13,30 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from mrot_scale.config import (
+    TLS_FILES,
     ZONE_SETTINGS,
     Config,
     did_you_mean,
     first_complaint,
+    shown,
     with_kind,
 )
 from mrot_scale.errors import ConfigError, MissingInputError
 from mrot_scale.storing.location import Location
 
 ENVIRONMENT_PREFIX = "MROT_"
-RESERVED_VARIABLES = frozenset({"MROT_DATA", "MROT_REQUIRE_ALL", "MROT_TEST", "MROT_FAULT"})
+RESERVED_VARIABLES = frozenset(
+    {"MROT_DATA", "MROT_REQUIRE_ALL", "MROT_TEST", "MROT_FAULT", "MROT_CARELESS"}
+)
 """Variables of the project that are not settings."""
+
+_OF_ONE_KIND = ("address", "arguments", *TLS_FILES)
+"""Settings of a cluster that mean nothing to one of another kind."""
+
+_LARGEST_FILE = 2**16
+_DEEPEST = 100
+_LARGEST_INTEGER_BITS = 64
+"""Bounds of what is parsed at all: beyond them, parsers take minutes or run out of stack."""
 
 Setting = tuple[str, ...]
 """Where a setting stands: (name,) or (block, name)."""
@@ -70,15 +82,75 @@ def _file_settings(path: str | Path) -> dict[str, Any]:
     location = Location(path)
     if location.is_local and not location.path.is_file():
         raise MissingInputError(f"No configuration file at {path}.")
-    content = location.read()
+    parse = _toml_value if location.suffix == ".toml" else _yaml_value
+    settings = _parsed(_read_small(location), parse, str(path))
+    if not isinstance(settings, dict | None) or not all(isinstance(k, str) for k in settings or ()):
+        raise ConfigError(f"{path} must hold settings as key: value, got {shown(settings)}.")
+    return settings or {}
+
+
+def _read_small(location: Location) -> bytes:
+    is_small = not location.is_local or location.size() <= _LARGEST_FILE
+    content = location.read() if is_small else b""
+    if not is_small or len(content) > _LARGEST_FILE:
+        raise ConfigError(f"{location} is larger than any settings file ({_LARGEST_FILE:,} bytes).")
+    return content
+
+
+def _parsed(content: bytes, parse: Callable[[str], Any], name: str) -> Any:
+    """Return what a text says, or why it cannot be read, in one line."""
     try:
         text = content.decode("utf-8")
-        settings = tomllib.loads(text) if location.suffix == ".toml" else yaml.safe_load(text)
-    except (yaml.YAMLError, ValueError) as error:  # YAML's impossible dates are ValueErrors
-        raise ConfigError(f"{path} cannot be read: {' '.join(str(error).split())}.") from None
-    if not isinstance(settings, dict | None) or not all(isinstance(k, str) for k in settings or ()):
-        raise ConfigError(f"{path} must hold settings as key: value, got {settings!r}.")
-    return settings or {}
+        _check_depth(text)
+        found = parse(text)
+        _check_numbers(found)
+        return found
+    # Tags such as !!int, !!bool and !!timestamp let PyYAML stumble over values that are none.
+    except (yaml.YAMLError, ValueError, LookupError, AttributeError, TypeError) as error:
+        raise ConfigError(f"{name} cannot be read: {' '.join(str(error).split())}.") from None
+    except RecursionError:
+        raise ConfigError(f"{name} cannot be read: it is nested too deeply.") from None
+
+
+def _check_depth(text: str) -> None:
+    """Refuse nesting that no settings need, before a parser meets it."""
+    depth = deepest = 0
+    for character in re.findall(r"[\[\]{}]", text):
+        depth += 1 if character in "[{" else -1
+        deepest = max(deepest, depth)
+    if deepest > _DEEPEST:
+        raise ValueError("it is nested too deeply")
+
+
+def _toml_value(text: str) -> dict[str, Any]:
+    """Return the settings of a TOML text; each dot in a name is another level."""
+    names = [line.partition("=")[0] for line in text.splitlines() if line.lstrip()[:1] != "#"]
+    if max((name.count(".") for name in names), default=0) > _DEEPEST:
+        raise ValueError("it is nested too deeply")
+    return tomllib.loads(text)
+
+
+def _check_numbers(found: Any) -> None:
+    """Refuse integers that could not even be printed."""
+    inner = found.values() if isinstance(found, dict) else found
+    if isinstance(inner, Iterable) and not isinstance(inner, str | bytes):
+        for value in inner:
+            _check_numbers(value)
+    if isinstance(found, int) and found.bit_length() > _LARGEST_INTEGER_BITS:
+        raise ValueError("it holds a number beyond all bounds")
+
+
+class _PlainLoader(yaml.SafeLoader):
+    """YAML without aliases: a few of them can stand for more than any memory holds."""
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        if self.check_event(yaml.AliasEvent):
+            raise yaml.YAMLError("aliases (*name) are not read, write the value out")
+        return super().compose_node(parent, index)
+
+
+def _yaml_value(text: str) -> Any:
+    return yaml.load(text, _PlainLoader)  # noqa: S506 - a safe loader, and less than that
 
 
 def _environment_settings(environment: Mapping[str, str]) -> dict[str, Any]:
@@ -107,10 +179,10 @@ def _environment_value(name: str, setting: Setting, text: str) -> Any:
         return None
     if str in _types_of(setting):  # a folder named 2024 stays text
         return text
+    if text[0] in "[{":
+        return _parsed(text.encode(errors="replace"), _yaml_value, name)
     try:
-        return yaml.safe_load(text) if text[0] in "[{" else json.loads(text)
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{name} cannot be read: {' '.join(str(error).split())}.") from None
+        return json.loads(text)
     except ValueError:
         return text
 
@@ -178,10 +250,10 @@ def _merged_block(name: str, below: Any, above: Any) -> Any:
 
 
 def _merged_cluster(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
-    """Merge, but another kind of cluster leaves address and arguments of the old one behind."""
+    """Merge, but another kind of cluster leaves what only the old one needs behind."""
     above = with_kind(above)
-    if "kind" in above and above["kind"] != below.get("kind"):
-        below = {n: value for n, value in below.items() if n not in ("address", "arguments")}
+    if "kind" in above and above["kind"] != with_kind(below).get("kind"):
+        below = {n: value for n, value in below.items() if n not in _OF_ONE_KIND}
     return below | above
 
 

@@ -208,10 +208,12 @@ def _table_columns(folder: Location, manifest: Manifest) -> list[Facts]:
     if not manifest.files:
         return []
     name = min(manifest.files)
+    content = read_listed(folder, manifest, name)
     try:
-        schema = pq.read_schema(pa.BufferReader(read_listed(folder, manifest, name)))
-    except pa.ArrowException as error:
-        raise DamagedDataError(f"{folder / name} cannot be decoded: {error}.") from None
+        schema = pq.read_schema(pa.BufferReader(content))
+    except (pa.ArrowException, OSError) as error:  # what ends too early is an OSError
+        reason = " ".join(str(error).split())
+        raise DamagedDataError(f"{folder / name} cannot be decoded: {reason}.") from None
     return [{"name": field.name, "type": str(field.type)} for field in schema]
 
 

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from mrot_scale.errors import DamagedDataError, DataError, MissingInputError
+from mrot_scale.errors import DamagedDataError, DataError, MissingInputError, MrotError
 from mrot_scale.jobs.score_job import SCORES_FORMAT, SCORES_VERSION, TABLE_FORMAT
 from mrot_scale.model.directory import FORMAT as MODEL_FORMAT
 from mrot_scale.model.directory import ModelFiles
@@ -93,8 +93,11 @@ def digest(path: AnyPath) -> str:
     found = recognised(path)
     try:
         return _DIGEST_OF[found.kind](found.folder)
-    except pa.ArrowException as error:
-        raise DamagedDataError(f"{found.folder} cannot be decoded: {error}. {_REMEDY}") from None
+    except MrotError:
+        raise
+    except (pa.ArrowException, OSError) as error:  # what ends too early is an OSError
+        reason = " ".join(str(error).split())
+        raise DamagedDataError(f"{found.folder} cannot be decoded: {reason}. {_REMEDY}") from None
 
 
 class _Total:

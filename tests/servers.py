@@ -135,6 +135,35 @@ def started(command: Sequence[str], environment: Mapping[str, str] | None = None
             process.kill()
 
 
+@dataclass(frozen=True)
+class Mounts:
+    """A view of the file system in which something else is mounted."""
+
+    holder: Process
+
+    def inside(self, command: Sequence[str]) -> list[str]:
+        """Return a command that sees it."""
+        return ["nsenter", f"--target={self.holder.pid}", "--mount", *command]
+
+    def change(self, *command: str) -> None:
+        """Run a short command in it."""
+        subprocess.run(self.inside(command), check=True, capture_output=True, timeout=60)
+
+
+@contextmanager
+def mounted(*lines: str) -> Iterator[Mounts]:
+    """Mount as these lines of shell say; nobody else sees it, and it is gone at the end."""
+    if subprocess.run(["unshare", "-m", "true"], check=False, capture_output=True).returncode:
+        pytest.skip("needs the right to make mount namespaces")
+    script = "\n".join(["set -e", *lines, "echo mounted", "exec sleep 3600"])
+    with started(["unshare", "-m", "sh", "-c", script]) as process:
+        wait_until(
+            lambda: "mounted" in process.output or process.popen.poll() is not None, "it is mounted"
+        )
+        assert process.popen.poll() is None, process.errors
+        yield Mounts(process)
+
+
 def private(command: Sequence[str], *hidden: Path) -> list[str]:
     """Return a command that sees empty temporary folders of its own, and our code read-only."""
     if subprocess.run(["unshare", "-m", "true"], check=False, capture_output=True).returncode:
@@ -168,6 +197,22 @@ def run(
     with started(command, environment) as process:
         code = process.wait(timeout_s)
         return subprocess.CompletedProcess(command, code, process.output, process.errors)
+
+
+def ordered(faults: str) -> dict[str, str]:
+    """Return the environment of a process to which something is to happen: `mrot_scale.faults`."""
+    return {"MROT_TEST": "1", "MROT_FAULT": faults}
+
+
+def told(errors: str) -> list[str]:
+    """Return what the command said beside its progress."""
+    lines = errors.splitlines()
+    return [line for line in lines if " steps, " not in line and " step, " not in line]
+
+
+def is_stopped(process: Process) -> bool:
+    """Tell whether a process was stopped and can be sent on its way again."""
+    return bool(psutil.Process(process.pid).status() == psutil.STATUS_STOPPED)
 
 
 @dataclass(frozen=True)
@@ -213,14 +258,14 @@ class Scheduler:
 
 
 @contextmanager
-def scheduler() -> Iterator[Scheduler]:
+def scheduler(environment: Mapping[str, str] | None = None) -> Iterator[Scheduler]:
     """Start a scheduler."""
     port = free_port()
     command = [
         *(sys.executable, "-m", "dask", "scheduler", "--dashboard-address", f"{LOOPBACK}:0"),
         *("--host", LOOPBACK, "--port", str(port)),
     ]
-    with started(command) as process:
+    with started(command, environment) as process:
         wait_until(lambda: answers(port), "the scheduler listens")
         yield Scheduler(port, process)
 

@@ -288,6 +288,8 @@ SMALL_FIT = (
     "--set",
     "repeats=1",
     "--set",
+    "anchor_sets=1",
+    "--set",
     "batch_rows=64",
     "--set",
     "folds=2",

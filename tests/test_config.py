@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -110,6 +111,57 @@ def test_mistakes_are_named_with_the_file(text: str, message: str, tmp_path: Pat
     told = complaint(written(tmp_path, text))
     assert message in told
     assert "settings.yaml" in told
+
+
+BOMB = "a: &a [x, x, x, x, x, x, x, x]\n" + "".join(
+    f"{new}: &{new} [{', '.join([f'*{old}'] * 8)}]\n" for old, new in pairwise("abcdefghijk")
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (f"{BOMB}label_rows: *k", "aliases"),
+        ("views: &a [*a]", "aliases"),
+        ("label_rows: !!int ''", "cannot be read"),
+        ("coverage: !!bool perhaps", "cannot be read"),
+        ("coverage: !!timestamp soon", "cannot be read"),
+        (f"views: {'[' * 10_000}", "nested too deeply"),
+        ("- " * 5_000, "nested too deeply"),
+        (f"label_rows: 0x{'f' * 5_000}", "a number beyond all bounds"),
+        (f"cluster: {{arguments: {{a: [0x{'f' * 99}]}}}}", "a number beyond all bounds"),
+        (f"label_rows: {'x' * 10_000}", "label_rows: Input should be a valid integer"),
+        (f"alpha: {list(range(5_000))}", "alpha: Input should be a valid number"),
+        (f"# {'x' * 70_000}", "larger than any settings file"),
+    ],
+    ids=range(12),
+)
+def test_hostile_files_are_refused_at_once_in_a_short_line(
+    text: str, message: str, tmp_path: Path
+) -> None:
+    told = complaint(written(tmp_path, text))
+    assert message in told
+    assert len(told) < 1_000
+    assert "\n" not in told
+
+
+@pytest.mark.parametrize(
+    "text",
+    [f"views = {'[' * 10_000}", f"a{'.a' * 20_000} = 1", f"label_rows = 0x{'f' * 5_000}"],
+    ids=["deep", "dotted", "digits"],
+)
+def test_hostile_toml_is_refused_at_once(text: str, tmp_path: Path) -> None:
+    assert "cannot be read" in complaint(written(tmp_path, text, "settings.toml"))
+
+
+@pytest.mark.parametrize("text", ["[" * 10_000, "[&a 1, *a]", "[!!int '']"], ids=range(3))
+def test_hostile_variables_are_refused(text: str) -> None:
+    assert complaint(environment={"MROT_VIEWS": text}).startswith("MROT_VIEWS cannot be read")
+
+
+def test_settings_that_python_gave_are_shown_short() -> None:
+    with pytest.raises(ConfigError, match="got one int beyond all bounds"):
+        method_config(alpha=1 << 20_000)
 
 
 def test_a_missing_file_is_told(tmp_path: Path) -> None:

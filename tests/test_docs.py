@@ -57,6 +57,15 @@ def test_benchmark_commands_named_exist(path: Path) -> None:
         assert (ROOT / f"{module.replace('.', '/')}.py").is_file(), module
 
 
+def test_the_faults_listed_name_tests_that_exist() -> None:
+    text = (ROOT / "docs" / "reliability.md").read_text()
+    rows = [line for line in text.splitlines() if line.startswith("| ") and "::" in line]
+    named = re.findall(r"`(tests/[\w/]+\.py)::(test_\w+)`", text)
+    assert len(named) == len(rows) > 40
+    for path, name in named:
+        assert f"def {name}(" in (ROOT / path).read_text(), f"{path} has no {name}"
+
+
 def test_docstring_examples_hold() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "doctest", str(ROOT / "mrot_scale" / "estimator.py")],

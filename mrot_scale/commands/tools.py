@@ -1,4 +1,4 @@
-"""`inspect`, `digest`, `doctor` and `config`."""
+"""`inspect`, `digest`, `verify`, `doctor` and `config`."""
 
 from pathlib import Path
 from typing import Annotated
@@ -36,6 +36,21 @@ def digest(
     from mrot_scale.digests import digest as digest_of
 
     typer.echo(digest_of(path))
+
+
+def verify(
+    path: Annotated[str, typer.Argument(help="Store, model, scores or run folder.")],
+    output: OutputForm = "text",
+) -> None:
+    """Read everything again and name each file that is not what was written."""
+    from mrot_scale.verifying import verify as verified
+
+    found = verified(path)
+    if output == "json":
+        print_json(found.to_json())
+    else:
+        typer.echo(found.text())
+    found.check()
 
 
 def doctor(

@@ -1,6 +1,7 @@
 """The columns a model expects, found without loading what the model is made of."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +19,18 @@ def load_schema(place: Location) -> Schema:
     found = schema_of(files, len(fill))
     if found is not None:
         return found
-    names = files.json("model.json")["feature_names"]
+    names = feature_names(files.json("model.json"), len(fill))
     return numeric_schema(names, len(fill), origin_of(files, len(fill)))
+
+
+def feature_names(header: Any, n_features: int) -> tuple[str, ...] | None:
+    """Return the names of a model's columns, as its header gives them; None if it has none."""
+    names = header.get("feature_names", "") if isinstance(header, dict) else ""
+    if names is None:
+        return None
+    if not isinstance(names, list) or len(names) != n_features:
+        raise DamagedModelError(f"model.json does not name the {n_features} columns of the arrays.")
+    return tuple(str(name) for name in names)
 
 
 def numeric_schema(

@@ -7,6 +7,7 @@ list. The list guards against accidents; whoever can write the directory can als
 import io
 import json
 import re
+from math import prod
 from typing import Any
 from uuid import uuid4
 
@@ -21,6 +22,13 @@ FORMAT = "mrot-scale-model"
 FORMAT_VERSION = 1
 
 _FILE_NAME = re.compile(r"[a-z0-9]+([.-][a-z0-9]+)*\.(npy|json|txt)")
+_NPY_HEADER = re.compile(
+    rb"\x93NUMPY\x01\x00(?P<length>..)\{'descr': '(?P<dtype>[<|][bfi][1248])', "
+    rb"'fortran_order': False, 'shape': \((?P<shape>[0-9]{1,18},|[0-9]{1,18}(?:, [0-9]{1,18})+)\), "
+    rb"\} {0,128}\n",
+    re.DOTALL,
+)
+_NPY_MAGIC_BYTES = 10
 _MANIFEST_BYTES = 2**20
 _FILE_BYTES = 2**31
 _REMEDY = "Copy or fit the model again."
@@ -52,25 +60,29 @@ class ModelFiles:
 
     def array(self, name: str, dtype: type, ndim: int) -> NDArray[Any]:
         """Return an array after checking that it has the type and dimensions expected."""
-        content = io.BytesIO(self.get(f"{name}.npy"))
-        try:
-            found = np.load(content, allow_pickle=False)
-        except (ValueError, EOFError, OSError, MemoryError) as error:
-            raise DamagedModelError(f"{name}.npy is not an array ({error}). {_REMEDY}") from None
-        if found.dtype != dtype or found.ndim != ndim:
+        found = _npy_array(self.get(f"{name}.npy"), np.dtype(dtype), ndim)
+        if found is None:
             raise DamagedModelError(
-                f"{name}.npy holds {found.ndim}-d {found.dtype}, expected {ndim}-d "
-                f"{np.dtype(dtype)}. {_REMEDY}"
+                f"{name}.npy is not an array of type {np.dtype(dtype)} and {ndim} dimension(s). "
+                f"{_REMEDY}"
             )
         if found.dtype.kind == "f" and not np.isfinite(found).all():
             raise DamagedModelError(f"{name}.npy holds non-finite numbers. {_REMEDY}")
-        return np.asarray(found)
+        return found
 
     def text(self, name: str) -> str:
-        return self.get(name).decode()
+        try:
+            return self.get(name).decode()
+        except UnicodeDecodeError as error:
+            raise DamagedModelError(f"{name} is not text ({error}). {_REMEDY}") from None
 
     def json(self, name: str) -> Any:
-        return json.loads(self.get(name))
+        try:
+            return json.loads(self.text(name))
+        except (ValueError, RecursionError) as error:
+            if isinstance(error, DamagedModelError):
+                raise
+            raise DamagedModelError(f"{name} is not JSON ({error}). {_REMEDY}") from None
 
     def get(self, name: str) -> bytes:
         if name not in self._content:
@@ -119,6 +131,29 @@ class ModelFiles:
         if extra:
             raise DamagedModelError(f"{folder} holds {extra[0]!r}, which is not part of the model.")
         return cls.of({name: _checked_file(folder / name, listed[name]) for name in listed})
+
+
+def _npy_array(content: bytes, dtype: np.dtype[Any], ndim: int) -> NDArray[Any] | None:
+    """Return the array of a file that `put_array` could have written, None for any other.
+
+    NumPy's own reader takes more than it writes: archives, headers that are programs, shapes
+    beyond the file.
+    """
+    header = _NPY_HEADER.match(content)
+    if header is None or header["dtype"].decode() != dtype.str:
+        return None
+    shape = [int(length) for length in header["shape"].replace(b",", b" ").split()]
+    values = content[header.end() :]
+    if (
+        int.from_bytes(header["length"], "little") != header.end() - _NPY_MAGIC_BYTES
+        or len(shape) != ndim
+        or len(values) != dtype.itemsize * prod(shape)
+        or max(shape) > len(content)  # no rows of endless width either
+    ):
+        return None
+    if dtype.kind == "b" and values.translate(None, b"\0\1"):
+        return None
+    return np.frombuffer(values, dtype).reshape(shape).copy()
 
 
 def _checked_manifest(folder: Location) -> dict[str, Entry]:

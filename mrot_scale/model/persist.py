@@ -4,7 +4,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import ValidationError
 
 from mrot_scale import __version__
 from mrot_scale.config import Method, MethodConfig, ViewConfig
@@ -12,13 +11,14 @@ from mrot_scale.errors import ConfigError, DamagedModelError
 from mrot_scale.method.anchors import AnchorSet
 from mrot_scale.method.calibrate import Calibration
 from mrot_scale.method.views import View, ViewSpec
-from mrot_scale.model.columns import numeric_schema, origin_of, schema_of
+from mrot_scale.model.columns import feature_names, numeric_schema, origin_of, schema_of
 from mrot_scale.model.directory import ModelFiles
 from mrot_scale.model.hybrid import HybridModel
 from mrot_scale.model.lightgbm_model import LightgbmModel, parse_lightgbm
 from mrot_scale.model.regressors import ScoreModel, SklearnModel, sklearn_regressor
 from mrot_scale.scoring import FittedModel, FittedView
 from mrot_scale.storing.location import Location
+from mrot_scale.storing.manifest import shown
 from mrot_scale.storing.schema import Schema
 from mrot_scale.versions import version_of
 
@@ -26,6 +26,17 @@ Floats = NDArray[np.float64]
 Ids = NDArray[np.int64]
 
 METHODS: tuple[Method, ...] = ("model", "effort")
+_LONGEST_REASON = 300
+_STRUCTURAL = (
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
+"""What Python raises where a part is not of the kind it should be."""
+
 _LIBRARIES = ("numpy", "scipy", "scikit-learn", "POT", "faiss-cpu", "lightgbm")
 
 
@@ -66,10 +77,11 @@ def load_model(place: Location) -> tuple[FittedModel, dict[str, Any]]:
     files = ModelFiles.read(place)
     try:
         return model_of(files)
-    except (KeyError, TypeError, ValueError, ValidationError, RecursionError) as error:
-        if isinstance(error, DamagedModelError):
-            raise
-        raise DamagedModelError(f"{place}: parts do not fit together ({error}).") from error
+    except DamagedModelError as error:
+        raise DamagedModelError(f"{place}: {error}") from None
+    except _STRUCTURAL as error:
+        reason = " ".join(str(error).split())[:_LONGEST_REASON]
+        raise DamagedModelError(f"{place}: parts do not fit together ({reason}).") from error
 
 
 def model_schema(model: FittedModel) -> Schema:
@@ -89,12 +101,9 @@ def model_of(files: ModelFiles) -> tuple[FittedModel, dict[str, Any]]:
     header = files.json("model.json")
     config = MethodConfig.model_validate(header["config"])
     fill = files.array("fill", np.float64, 1)
-    names = header["feature_names"]
-    if names is not None and (not isinstance(names, list) or len(names) != len(fill)):
-        raise DamagedModelError(f"model.json does not name the {len(fill)} columns of the arrays.")
     model = FittedModel(
         config=config,
-        feature_names=None if names is None else tuple(str(name) for name in names),
+        feature_names=feature_names(header, len(fill)),
         fill=fill,
         views=tuple(
             _view(files, f"view{number}", view, len(fill))
@@ -106,7 +115,18 @@ def model_of(files: ModelFiles) -> tuple[FittedModel, dict[str, Any]]:
         origin=origin_of(files, len(fill)),
         schema=schema_of(files, len(fill)),
     )
-    return model, dict(header["extra"])
+    return model, _extra(header["extra"])
+
+
+def _extra(found: Any) -> dict[str, Any]:
+    """Return what the caller kept; what decides the threshold must make sense."""
+    extra = dict(found)
+    share = extra.get("contamination", 0.5)
+    if type(share) is not float or not 0 < share <= 0.5:
+        raise DamagedModelError(f"model.json: contamination cannot be {shown(share)}.")
+    if extra.get("method", "model") not in METHODS:
+        raise DamagedModelError(f"model.json: method cannot be {shown(extra['method'])}.")
+    return extra
 
 
 def _training_scores(files: ModelFiles, method: Method) -> NDArray[np.float32]:
@@ -146,8 +166,9 @@ def _view(files: ModelFiles, prefix: str, config: ViewConfig, n_features: int) -
     )
     squash = files.array(f"{prefix}.squash", np.bool_, 1)
     components = files.array(f"{prefix}.components", np.float64, 2)
-    expected = (width,) * 3 + ((width,) if config.whiten else (0,))
-    if (center.size, scale.size, squash.size, mean.size) != expected or (scale == 0).any():
+    expected = (width,) * 3 + ((width, width, config.whiten) if config.whiten else (0, 0, 0))
+    sizes = (center.size, scale.size, squash.size, mean.size, *components.shape)
+    if sizes != expected or (scale == 0).any():
         raise DamagedModelError(f"{prefix}: columns differ from the {width} of the configuration.")
     spec = ViewSpec(config.scaling, config.columns, config.whiten)
     view = View(spec, center, scale, squash, mean, components)
@@ -167,7 +188,8 @@ def _anchors(
     v = files.array(f"{prefix}.anchor-v", np.float64, 2)
     ids = files.array(f"{prefix}.anchor-ids", np.int64, 2)
     eps = files.array(f"{prefix}.anchor-eps", np.float64, 1)
-    if not (rows.shape[:2] == v.shape == ids.shape and len(eps) == len(v) and v.size):
+    fit = rows.shape[:2] == v.shape == ids.shape and len(eps) == len(v) and v.size
+    if not fit or (eps < 0).any():
         raise DamagedModelError(f"{prefix}: anchor arrays differ in shape.")
     seen = _columns_seen(files, prefix, len(v), width) if config.separate else [None] * len(v)
     expected = 1 if config.separate else width
@@ -193,11 +215,12 @@ def _put_calibration(files: ModelFiles, prefix: str, calibration: Calibration) -
 def _calibration(files: ModelFiles, prefix: str) -> Calibration:
     knots = files.array(f"{prefix}.knots", np.float64, 1)
     rarity = files.array(f"{prefix}.rarity", np.float64, 1)
-    tail_scale = float(files.array(f"{prefix}.tail-scale", np.float64, 1)[0])
+    tail_scale = files.array(f"{prefix}.tail-scale", np.float64, 1)
     ascending = (np.diff(knots) > 0).all() and (np.diff(rarity) > 0).all()
-    if knots.shape != rarity.shape or knots.size < 2 or not ascending or tail_scale <= 0:
+    sizes = (knots.size, rarity.size, tail_scale.size)
+    if sizes != (max(knots.size, 2),) * 2 + (1,) or not ascending or tail_scale[0] <= 0:
         raise DamagedModelError(f"{prefix} is not a strictly increasing map.")
-    return Calibration(knots, rarity, tail_scale)
+    return Calibration(knots, rarity, float(tail_scale[0]))
 
 
 def _put_score_model(files: ModelFiles, model: ScoreModel) -> None:

@@ -11,10 +11,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mrot_scale.errors import DamagedDataError, MissingInputError, ModelMismatchError
+from mrot_scale.faults import is_careless
 from mrot_scale.storing.location import Location
 
 MANIFEST = "MANIFEST.json"
 _MANIFEST_BYTES = 2**30
+_LONGEST_STEP = 255
+_LONGEST_NAME = 4_096
+_A_FEW = 4096
 
 
 @dataclass(frozen=True)
@@ -26,7 +30,8 @@ class Entry:
 
     @classmethod
     def of(cls, content: bytes) -> "Entry":
-        return cls(len(content), hashlib.sha256(content).hexdigest())
+        digested = content[:_A_FEW] if is_careless() else content
+        return cls(len(content), hashlib.sha256(digested).hexdigest())
 
     def check(self, content: bytes, name: str) -> bytes:
         """Return the content if it is what was written."""
@@ -49,22 +54,53 @@ class Manifest:
     """Small things worth knowing without opening a file."""
 
     def to_bytes(self) -> bytes:
+        """Return the list as it is written, sealed by a digest of its own."""
+        found = self._to_json()
+        return _text(found | {"seal": Entry.of(_text(found)).sha256})
+
+    def is_written_as(self, content: bytes) -> bool:
+        """Tell whether these are, to the last byte, what was written for this list."""
+        try:
+            # Lists of earlier versions have no seal.
+            return content in (self.to_bytes(), _text(self._to_json()))
+        except (ValueError, RecursionError):  # facts that no JSON of ours has
+            return False
+
+    def _to_json(self) -> dict[str, Any]:
         listed = {
             name: {"bytes": entry.n_bytes, "sha256": entry.sha256}
             for name, entry in sorted(self.files.items())
         }
         found = {"format": self.format, "format_version": self.version, "files": listed}
-        if self.facts:
-            found["facts"] = self.facts
-        return (json.dumps(found, indent=1, sort_keys=True, allow_nan=False) + "\n").encode()
+        return found | {"facts": self.facts} if self.facts else found
+
+
+def _text(found: dict[str, Any]) -> bytes:
+    return (json.dumps(found, indent=1, sort_keys=True, allow_nan=False) + "\n").encode()
+
+
+def shown(value: Any) -> str:
+    """Return a value of a file for a message: short, however large or deep it is."""
+    try:
+        return f"{value!r:.80}"
+    except (RecursionError, ValueError):  # too deep, or a number of too many digits
+        return f"one {type(value).__name__} beyond all bounds"
 
 
 def safe_name(name: str) -> str:
-    """Return a path below a folder, if it is one: no way leads up or out."""
+    """Return a path below a folder, if it is one: no way leads up or out, and disks can have it."""
     steps = name.split("/")
-    if not name or any(step in ("", ".", "..") for step in steps) or "\\" in name or "\0" in name:
-        raise DamagedDataError(f"{name!r} is not the name of a file below a folder of ours.")
+    is_way = all(step not in ("", ".", "..") and len(step) <= _LONGEST_STEP for step in steps)
+    if not is_way or "\\" in name or not _is_writable(name):
+        raise DamagedDataError(f"{shown(name)} is not the name of a file below a folder of ours.")
     return name
+
+
+def _is_writable(name: str) -> bool:
+    try:
+        return "\0" not in name and len(name.encode()) <= _LONGEST_NAME
+    except UnicodeEncodeError:  # half a character
+        return False
 
 
 def read_format(folder: Location) -> str | None:
@@ -87,7 +123,7 @@ def read_manifest(
     try:
         found = json.loads(place.read())
         if found["format"] != expected:
-            raise DamagedDataError(f"{folder} holds a {found['format']!r}, not a {noun}.")
+            raise DamagedDataError(f"{folder} holds a {found['format']!r:.80}, not a {noun}.")
         found_version = found["format_version"]
         files = {
             safe_name(str(name)): Entry(int(entry["bytes"]), str(entry["sha256"]))
@@ -107,7 +143,7 @@ def read_manifest(
         raise DamagedDataError(f"{place} is damaged or foreign.") from None
     if found_version != version:
         raise ModelMismatchError(
-            f"{folder} has {noun} format {found_version!r}, this version of mrot-scale reads "
+            f"{folder} has {noun} format {shown(found_version)}, this version of mrot-scale reads "
             f"{version}. Install the version that wrote it, or make it again."
         )
     return Manifest(expected, version, files, facts)

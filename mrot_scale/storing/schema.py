@@ -123,7 +123,7 @@ class Schema:
         except (ValueError, RecursionError) as error:
             if isinstance(error, DamagedDataError):
                 raise
-            raise DamagedDataError(f"{name} is not a schema ({error}).") from None
+            raise DamagedDataError(f"{name} is not a schema ({error!s:.200}).") from None
 
     @classmethod
     def from_json(cls, found: Any, name: str) -> "Schema":
@@ -139,15 +139,19 @@ class Schema:
                 left_out=tuple((str(n), str(why)) for n, why in found["left_out"]),
                 statistics=tuple(ColumnSummary.from_json(s) for s in found["statistics"]),
             )
-            sound = len(schema.features) == len(schema.origin) and np.isfinite(schema.origin).all()
+            n_features = len(schema.features)
+            sound = n_features == len(schema.origin) and bool(np.isfinite(schema.origin).all())
+            sound = sound and len(schema.statistics) in (0, n_features)
         except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
-            raise DamagedDataError(f"{name} is not a schema ({error}).") from None
+            raise DamagedDataError(f"{name} is not a schema ({error!s:.200}).") from None
         if not sound or schema.n_rows < 0 or not schema.columns:
             raise DamagedDataError(f"{name} is not a schema: its parts do not fit together.")
         return schema
 
 
 def _names(found: Sequence[Any]) -> tuple[str, ...]:
+    if not isinstance(found, list):
+        raise TypeError("a list of names is none")
     return tuple(str(name) for name in found)
 
 

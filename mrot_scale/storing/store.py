@@ -60,7 +60,12 @@ class FeatureStore:
             or spec.chunk_shape[1:] != spec.shape[1:]
         ):
             raise DamagedDataError(f"{location}: features and schema differ in shape.")
-        return cls(location, schema, spec, manifest)
+        if len(schema.statistics) != len(schema.features):
+            raise DamagedDataError(f"{location / SCHEMA} does not describe every feature.")
+        store = cls(location, schema, spec, manifest)
+        if len(store.chunks) > len(manifest.files):  # before anybody counts to the last of them
+            raise DamagedDataError(f"{location}: there are more chunks than files.")
+        return store
 
     @cached_property
     def chunks(self) -> RowChunks:
@@ -90,12 +95,15 @@ class FeatureStore:
     def read_ids(self, chunk: int, columns: Sequence[str] | None = None) -> Any:
         """Return the identifiers and carried columns of a chunk, as an Arrow table."""
         content = _read_listed(self.location, self.manifest, ids_name(chunk))
-        try:
-            table = pq.read_table(pa.BufferReader(content), columns=columns)
-        except pa.ArrowException as error:
-            raise DamagedDataError(f"{self.location / ids_name(chunk)}: {error}.") from None
         start, stop = self.chunks.chunk_to_rows(chunk)
-        if table.num_rows != stop - start:
+        try:
+            # First: a small file can hold more rows than memory.
+            is_whole = pq.read_metadata(pa.BufferReader(content)).num_rows == stop - start
+            table = pq.read_table(pa.BufferReader(content), columns=columns) if is_whole else None
+        except (pa.ArrowException, OSError) as error:  # what ends too early is an OSError
+            reason = " ".join(str(error).split())
+            raise DamagedDataError(f"{self.location / ids_name(chunk)}: {reason}.") from None
+        if table is None:
             raise DamagedDataError(f"{self.location / ids_name(chunk)} has lost rows.")
         return table
 

@@ -6,6 +6,7 @@
 import os
 import time
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -48,8 +49,9 @@ def worker_pids(driver: int) -> list[int]:
     return found
 
 
-def n_committed(run: Path) -> int:
-    return len([v for v in Journal(Location(run)).values() if "key" in v]) if run.exists() else 0
+def has_committed(run: Path, number: int) -> bool:
+    """Tell whether so many tasks are journalled."""
+    return sum("key" in value for value in Journal(Location(run)).values()) >= number
 
 
 def score_with_losses(work: Path, out: Path, random: Random) -> Counter[str]:
@@ -61,7 +63,7 @@ def score_with_losses(work: Path, out: Path, random: Random) -> Counter[str]:
     run = out.with_name(f"{out.name}.run")
     with started(command, slowly) as process:
         for number in at:
-            wait_until(lambda n=number: n_committed(run) >= n, f"{number} tasks are done")
+            wait_until(partial(has_committed, run, number), f"{number} tasks are done")
             victims = wait_until(lambda: worker_pids(process.pid), "there is a worker")
             os.kill(random.choice(victims), 9)
             time.sleep(0.2)

@@ -101,7 +101,8 @@ def test_a_lock_file_removed_by_its_last_holder_is_not_mistaken_for_the_lock(
 ) -> None:
     output = Location(tmp_path / "out")
     path = lock_place(output).path
-    opened, taken = lock._opened, []
+    opened = lock._opened
+    taken: list[int] = []
 
     def removed_meanwhile(path: Path, output: Location) -> int:
         descriptor = opened(path, output)

@@ -466,7 +466,9 @@ def test_a_damaged_history_is_refused(tmp_path: Path, content: bytes) -> None:
         rollback(Location(tmp_path / "scores"))
 
 
-def test_of_two_runs_that_publish_at_once_one_is_told(place: Location) -> None:
+def test_of_two_runs_that_publish_at_once_one_is_told(
+    place: Location, monkeypatch: pytest.MonkeyPatch
+) -> None:
     if place.is_local:
         return  # there the lock of the output keeps them apart
     published(place, TERMS, b"chunk", "g1")
@@ -476,8 +478,8 @@ def test_of_two_runs_that_publish_at_once_one_is_told(place: Location) -> None:
         self.write(b'{"generation": "theirs", "history": ["theirs"]}')
         return replaced(self, content, mark)
 
-    with pytest.MonkeyPatch.context() as patch, pytest.raises(LockedError, match="another run"):
-        patch.setattr(Location, "replace_marked", overtaken)
+    monkeypatch.setattr(Location, "replace_marked", overtaken)
+    with pytest.raises(LockedError, match="another run"):
         published(place, OTHER, b"new", "g2")
     assert current(place / "scores") == "theirs"
 

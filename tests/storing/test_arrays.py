@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil  # type: ignore[import-untyped]
 import pytest
 import zarr
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from numcodecs import CRC32C, Zstd  # type: ignore[import-untyped]
 from numpy.typing import NDArray
 
 from mrot_scale.errors import DamagedDataError, DataError
@@ -217,6 +219,69 @@ def test_the_largest_chunk_is_allowed() -> None:
     spec = ArraySpec((2**26, 1), (2**26, 1), "float32")
     assert spec.chunk_bytes == LARGEST_CHUNK_BYTES
     assert ArraySpec.from_metadata(spec.metadata(), "zarr.json") == spec
+
+
+def checked(*frames: bytes) -> bytes:
+    """Frames with a checksum that is right, as only someone at work on it would write them."""
+    return bytes(CRC32C(location="end").encode(b"".join(frames)))
+
+
+def frame(n_bytes: int) -> bytes:
+    return bytes(Zstd(1).encode(np.zeros(n_bytes, dtype=np.uint8)))
+
+
+@pytest.mark.parametrize(
+    "sizes", [[2**28], [84, 2**28], [84] + [2**22] * 64, [2**28, 84], [0], []], ids=str
+)
+def test_a_small_chunk_that_becomes_large_is_refused_before_memory_is_taken(
+    sizes: list[int],
+) -> None:
+    content = checked(*(frame(size) for size in sizes))
+    before = psutil.Process().memory_info().rss
+    with pytest.raises(DamagedDataError, match="c/0 is damaged"):
+        ArraySpec((7, 3), (7, 3), "float32").decode(content, "c/0")
+    assert psutil.Process().memory_info().rss - before < 2**26
+
+
+def test_a_frame_that_says_less_than_it_holds_is_refused() -> None:
+    spec = ArraySpec((500, 4), (500, 4), "float32")
+    large = frame(2**28)
+    said = large[5:6] + (8_000 - 256).to_bytes(2, "little")  # window, then two bytes of size
+    with pytest.raises(DamagedDataError, match="c/0 is damaged"):
+        spec.decode(checked(large[:4] + b"\x40" + said + large[10:]), "c/0")
+    assert not spec.decode(checked(frame(8_000)), "c/0").any()
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        ArraySpec((1,) * 9, (1,) * 9, "float32"),
+        ArraySpec((3,), (3,), "object"),
+        ArraySpec((3,), (2.5,), "float32"),  # type: ignore[arg-type]
+        ArraySpec((3,), (3, 3), "float32"),
+        ArraySpec((), (), "float32"),
+    ],
+)
+def test_a_chunk_of_an_impossible_array_is_refused(spec: ArraySpec) -> None:
+    with pytest.raises(DamagedDataError, match="impossible shape or type"):
+        spec.decode(checked(frame(12)), "c/0")
+
+
+def test_metadata_of_any_size_are_refused() -> None:
+    content = ArraySpec((7, 3), (7, 3), "float32").metadata() + b" " * 2**20
+    with pytest.raises(DamagedDataError, match="larger than the metadata of any array"):
+        ArraySpec.from_metadata(content, "zarr.json")
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_a_foreign_array_whose_chunks_fit_no_memory_is_refused(
+    tmp_path: Path, zarr_format: Any
+) -> None:
+    zarr.create_array(
+        tmp_path / "x", shape=(10**9, 4), chunks=(10**9, 4), dtype="f8", zarr_format=zarr_format
+    )
+    with pytest.raises(DataError, match="smaller ones"):
+        open_foreign(Location(tmp_path / "x"))
 
 
 @pytest.mark.parametrize("zarr_format", [2, 3])

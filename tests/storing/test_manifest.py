@@ -136,6 +136,42 @@ def test_what_is_no_list_is_refused(place: Location, content: bytes) -> None:
         read(place)
 
 
+def test_a_list_knows_whether_it_is_as_it_was_written() -> None:
+    manifest = a_manifest(facts={"rows": 3, "ä": [1.5]})
+    content = manifest.to_bytes()
+    assert manifest.is_written_as(content)
+    seal = json.loads(content)["seal"]
+    unsealed = content.replace(f',\n "seal": "{seal}"'.encode(), b"")
+    assert json.loads(unsealed).keys() == {"facts", "files", "format", "format_version"}
+    assert manifest.is_written_as(unsealed)  # as earlier versions wrote it
+    for position in range(len(content)):
+        flipped = bytearray(content)
+        flipped[position] ^= 1
+        assert not manifest.is_written_as(bytes(flipped))
+    assert not a_manifest(facts={"x": float("nan")}).is_written_as(content)
+
+
+def test_another_fact_is_another_seal() -> None:
+    seals = {json.loads(a_manifest(facts={"rows": n}).to_bytes())["seal"] for n in range(3)}
+    assert len(seals) == 3
+
+
+@pytest.mark.parametrize("depth", [900, 950, 980])
+def test_a_version_as_deep_as_python_reads_is_refused(place: Location, depth: int) -> None:
+    text = a_manifest().to_bytes().decode()
+    deep = text.replace('"format_version": 3', f'"format_version": {"[" * depth}{"]" * depth}')
+    (place / MANIFEST).write(deep.encode())
+    with pytest.raises((ModelMismatchError, DamagedDataError)) as refused:
+        read(place)
+    assert len(str(refused.value)) < 1_000
+
+
+@pytest.mark.parametrize("name", ["a/\ud800", "x" * 256, "a/" * 3_000 + "b"])
+def test_names_that_no_disk_can_have_are_refused(name: str) -> None:
+    with pytest.raises(DamagedDataError, match="not the name of a file"):
+        safe_name(name)
+
+
 @pytest.mark.parametrize("name", ["", "/etc/x", "../x", "a/../../x", "a//b", "./a", "a\\b", "a\0b"])
 def test_names_that_lead_out_of_the_folder_are_refused(name: str) -> None:
     with pytest.raises(DamagedDataError, match="not the name of a file"):

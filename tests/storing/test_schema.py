@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from mrot_scale.errors import DamagedDataError
 from mrot_scale.storing.schema import Column, Kind, Schema
 from mrot_scale.storing.statistics import ColumnStatistics
+from mrot_scale.storing.summaries import ColumnSummary
 from tests.strategies import examples
 
 SIMPLE: tuple[Kind, ...] = ("number", "boolean", "datetime", "date", "time")
@@ -140,6 +141,8 @@ def setting(*path: Any) -> Callable[[dict[str, Any]], None]:
     return apply
 
 
+EMPTY = ColumnSummary(0, 0, 0, (), None, None, None, None, (), 0.0).to_json()
+
 DAMAGES = {
     **{f"no {key}": without(key) for key in a_schema().to_json()},
     "no columns": setting("columns", []),
@@ -162,6 +165,10 @@ DAMAGES = {
     "infinitely many rows": setting("n_rows", float("inf")),
     "left out for no reason": setting("left_out", [["q"]]),
     "statistics that are none": setting("statistics", [{}]),
+    "statistics of another number of columns": setting("statistics", [EMPTY]),
+    "names that are one word": setting("carried", "abc"),
+    "keys that are none": setting("partition_keys", {}),
+    "categories that are one word": setting("columns", 2, "categories", "ab"),
 }
 
 

@@ -1,11 +1,13 @@
 """Stores: what was ingested is read back, chunk by chunk, and damage anywhere is noticed."""
 
+import io
 import json
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from mrot_scale.errors import (
@@ -119,6 +121,56 @@ def test_a_file_that_is_not_listed_is_not_believed(place: Location) -> None:
     (place / MANIFEST).write(json.dumps(found).encode())
     with pytest.raises(DamagedDataError, match="c/1/0 is not in the list"):
         FeatureStore.open(place).read_chunk(1)
+
+
+def relisted_schema(place: Location, **changed: Any) -> None:
+    files = files_of(place)
+    files[SCHEMA] = json.dumps(json.loads(files[SCHEMA]) | changed).encode()
+    write_listed(place, files)
+
+
+def test_a_store_that_says_nothing_about_its_features_is_refused(place: Location) -> None:
+    a_store(place)
+    relisted_schema(place, statistics=[])
+    with pytest.raises(DamagedDataError, match="does not describe every feature"):
+        FeatureStore.open(place)
+
+
+def test_more_chunks_than_files_are_refused_before_they_are_counted(place: Location) -> None:
+    store, _ = a_store(place)
+    files = files_of(place)
+    spec = ArraySpec((2**40, store.spec.shape[1]), store.spec.chunk_shape, "float32")
+    files[f"{FEATURES}/{METADATA}"] = spec.metadata()
+    write_listed(place, files)
+    relisted_schema(place, n_rows=2**40)
+    with pytest.raises(DamagedDataError, match="more chunks than files"):
+        FeatureStore.open(place)
+
+
+def test_identifiers_that_cannot_be_read_are_told_in_one_line(place: Location) -> None:
+    a_store(place)
+    files = files_of(place)
+    content = files[ids_name(0)]
+    told = set()
+    for position in range(4, len(content) - 8, 7):  # Arrow raises errors of several kinds
+        write_listed(place, files | {ids_name(0): content[:position] + content[position + 3 :]})
+        try:
+            FeatureStore.open(place).read_ids(0)
+        except DamagedDataError as error:
+            told.add(str(error))
+    assert len(told) > 3
+    assert all("part-000000.parquet" in text and "\n" not in text for text in told)
+
+
+def test_many_rows_in_a_small_file_are_refused_before_they_are_read(place: Location) -> None:
+    a_store(place)
+    buffer = io.BytesIO()
+    pq.write_table(pa.table({"key": np.zeros(2**24, dtype=np.int64)}), buffer)
+    write_listed(place, files_of(place) | {ids_name(0): buffer.getvalue()})
+    store, before = FeatureStore.open(place), pa.total_allocated_bytes()
+    with pytest.raises(DamagedDataError, match=r"part-000000\.parquet has lost rows"):
+        store.read_ids(0)
+    assert pa.total_allocated_bytes() - before < 2**24
 
 
 def test_identifiers_that_lost_rows_are_noticed(place: Location) -> None:
