@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from mrot_scale.jobs.score_job import score
     from mrot_scale.jobs.service import open_scores, rollback, score_rows
     from mrot_scale.method.efforts import Problem, minibatch_efforts, transport_efforts
+    from mrot_scale.verifying import verify
 
 _HOME_OF = {
     "Config": "mrot_scale.config",
@@ -32,6 +33,7 @@ _HOME_OF = {
     "score": "mrot_scale.jobs.score_job",
     "score_rows": "mrot_scale.jobs.service",
     "transport_efforts": "mrot_scale.method.efforts",
+    "verify": "mrot_scale.verifying",
 }
 
 __all__ = [
@@ -49,6 +51,7 @@ __all__ = [
     "score",
     "score_rows",
     "transport_efforts",
+    "verify",
 ]
 
 

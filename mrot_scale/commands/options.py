@@ -87,7 +87,7 @@ def set_overrides(pairs: list[str] | None) -> dict[str, Any]:
                 raise ConfigError(f"--set {block} is given both a value and settings below it.")
         try:
             place[last] = yaml.safe_load(text)
-        except yaml.YAMLError:
+        except (yaml.YAMLError, ValueError):  # impossible dates are ValueErrors
             raise ConfigError(f"--set {name}: {text!r} is not a value.") from None
     return found
 

@@ -25,7 +25,7 @@ from mrot_scale.jobs.opening import (
 from mrot_scale.model.columns import load_schema
 from mrot_scale.progress import Report
 from mrot_scale.reading.sources import TableStream, open_source
-from mrot_scale.running.commit import Attempt, Record, RunFolder, is_run_folder, task_key
+from mrot_scale.running.commit import STAGES, Attempt, Record, RunFolder, is_run_folder, task_key
 from mrot_scale.running.lock import locked
 from mrot_scale.running.publish import Folder, is_finished, publish_once
 from mrot_scale.storing.arrays import METADATA, ArraySpec, group_metadata
@@ -174,7 +174,7 @@ def _write_store(
     target: Location,
     report: Report,
 ) -> Schema:
-    with _scratch_folder() as scratch:
+    with _scratch_folder(run.location) as scratch:
         builder = StoreBuilder(
             choice,
             stream.schema,
@@ -194,8 +194,11 @@ def _write_store(
 
 
 @contextmanager
-def _scratch_folder() -> Iterator[Path]:
-    folder = Path(tempfile.mkdtemp(prefix="mrot-scale-"))
+def _scratch_folder(run: Location) -> Iterator[Path]:
+    """Yield a folder on disk, among the stages where these are: a kill leaves none elsewhere."""
+    below = (run / STAGES).path if run.is_local else Path(tempfile.gettempdir())
+    below.mkdir(parents=True, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(prefix=".scratch-", dir=below))
     try:
         yield folder
     finally:

@@ -267,8 +267,19 @@ class RunFolder:
             elif "finished" in value:
                 self.finished = True
             else:
-                record = Record.from_json(value)
+                record = self._record(value)
                 self.records[record.key] = record
+
+    def _record(self, value: Any) -> Record:
+        try:
+            return Record.from_json(value)
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            if isinstance(error, MrotError):
+                raise
+            raise DamagedDataError(
+                f"The journal in {self.location} holds what is no record ({error}). Start over "
+                "with --new-run."
+            ) from None
 
     def drop_damaged(self) -> list[str]:
         """Forget records whose objects are not what was written; return their keys."""
@@ -340,7 +351,7 @@ def _pretty(value: Any) -> bytes:
 def _read_fingerprint(place: Location) -> dict[str, Any]:
     try:
         return dict(json.loads(place.read())["fingerprint"])
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise DamagedDataError(f"{place} is damaged ({error}). Use --new-run.") from None
 
 

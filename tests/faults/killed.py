@@ -136,7 +136,7 @@ def finished_job(work: Path, workers: int = 0) -> dict[str, int]:
 def killed_at_random(work: Path, random: Random, workers: int = 0) -> bool:
     """Run the job and kill its driver at some moment; tell whether it had ended before."""
     with begun_job(work, workers) as process:
-        delay = random.uniform(0, _LONGEST_S * (6 if workers else 1))
+        delay = random.uniform(0, _LONGEST_S * (10 if workers else 1))
         try:
             code = process.popen.wait(delay)
         except subprocess.TimeoutExpired:

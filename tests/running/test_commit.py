@@ -403,6 +403,14 @@ def test_a_damaged_run_file_is_refused(place: Location, content: bytes) -> None:
     assert RunFolder.open(place, TERMS, new_run=True).records == {}
 
 
+@pytest.mark.parametrize("value", [{}, {"key": "a"}, {"key": "a", "objects": 1, "facts": {}}])
+def test_a_line_that_is_no_record_is_refused(place: Location, value: dict[str, Any]) -> None:
+    RunFolder.open(place, TERMS)
+    Journal(place).append(value)
+    with pytest.raises(DamagedDataError, match="no record"):
+        RunFolder.open(place, TERMS)
+
+
 def test_stages_are_removed_and_the_journal_stays(place: Location) -> None:
     run = RunFolder.open(place, TERMS)
     run.commit(a_record(run, 0))
