@@ -3,12 +3,15 @@
 Nothing numerical is imported until a command needs it, so that `--help` answers at once.
 """
 
+import os
 import signal
 import sys
+import time
 import traceback
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from threading import Thread
 from typing import Annotated, Any
 
 import typer
@@ -86,17 +89,46 @@ class _Stopped(BaseException):
         self.number = number
 
 
+_GRACE_S = 8.0
+"""Seconds from a signal to the end at the latest: what a run has done is safe at any moment."""
+
+
 def _on_signal(number: int, _: Any) -> None:
     raise _Stopped(number)
+
+
+def _say_stopped(number: int) -> int:
+    """Tell that a signal ended the command; return its exit code."""
+    word = "interrupted" if number == signal.SIGINT else "terminated"
+    typer.echo(f"mrot-scale: {word}. The same command again goes on.", err=True)
+    return 128 + number
+
+
+def _end_soon(arrived: int) -> None:
+    """Wait for a signal, and end this process if it has not ended itself some seconds later.
+
+    It may hang in native code, which lets no handler run, or wait for storage that is away.
+    """
+    for number in iter(lambda: os.read(arrived, 1), b""):
+        if number[0] in (signal.SIGINT, signal.SIGTERM):
+            time.sleep(_GRACE_S)
+            os._exit(_say_stopped(number[0]))
+    os.close(arrived)
 
 
 @contextmanager
 def _signals_caught() -> Iterator[None]:
     """Turn Ctrl-C and SIGTERM into an exception; typer would swallow KeyboardInterrupt."""
     before = {n: signal.signal(n, _on_signal) for n in (signal.SIGINT, signal.SIGTERM)}
+    arrived, arrival = os.pipe()
+    os.set_blocking(arrival, False)
+    signal.set_wakeup_fd(arrival, warn_on_full_buffer=False)
+    Thread(target=_end_soon, args=[arrived], daemon=True).start()
     try:
         yield
     finally:
+        signal.set_wakeup_fd(-1)
+        os.close(arrival)
         for number, handler in before.items():
             signal.signal(number, handler)
 
@@ -115,9 +147,7 @@ def main() -> None:
         place = " ".join(_places(error))
         _fail(1, f"unexpected {type(error).__name__}: {error} {place}(--debug shows where).")
     except _Stopped as stopped:
-        word = "interrupted" if stopped.number == signal.SIGINT else "terminated"
-        typer.echo(f"mrot-scale: {word}. The same command again goes on.", err=True)
-        sys.exit(128 + stopped.number)
+        sys.exit(_say_stopped(stopped.number))
 
 
 def _places(error: BaseException) -> list[str]:

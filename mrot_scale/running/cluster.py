@@ -33,6 +33,9 @@ _FUTURES_PER_WORKER = 4
 _LOOK_S = 5.0
 """Seconds after which a run that waits looks at what it waits for."""
 
+_ANSWER_S = 20.0
+"""Seconds that a scheduler is given to answer a question."""
+
 _PATIENCE_S = 60.0
 """Seconds without any worker after which a run gives up."""
 
@@ -117,18 +120,20 @@ class DaskWorkers:
                     found = wait(window.futures, timeout=_LOOK_S, return_when="FIRST_COMPLETED")
                 return window.in_order(found.done)
             except TimeoutError:
-                last_seen = time.monotonic() if self._has_workers() else last_seen
+                has_workers = self._has_workers()
+                last_seen = time.monotonic() if has_workers else last_seen
                 if time.monotonic() - last_seen > _PATIENCE_S:
                     raise _all_lost() from None
                 if time.monotonic() - began > self._silence_s:
                     raise window.stuck(self._silence_s) from None
-                window.double_slow_ones()
+                if has_workers:
+                    window.double_slow_ones()
             except (OSError, CancelledError, asyncio.CancelledError) as error:
                 raise _all_lost() from error
 
     def _has_workers(self) -> bool:
         try:
-            return bool(self._client.scheduler_info(n_workers=-1)["workers"])
+            return bool(_asked(self._client, "identity", n_workers=-1)["workers"])
         except Exception:
             return False
 
@@ -165,18 +170,29 @@ class _Window:
         Whichever comes first counts; tasks give the same bytes wherever they run. Where none has
         finished yet, nobody knows what is slow.
         """
-        limit = max(_SLOW_S, _SLOW_TIMES * self._longest_s)
-        for future, task in list(self._tasks.items()):
-            took = time.monotonic() - self._sent[task.key]
-            if self._longest_s and took > limit and task.key not in self._doubled:
+        slow = [future for future in self._tasks if self._is_slow(self._tasks[future])]
+        having = self._having() if slow else {}
+        for future in slow:
+            task = self._tasks[future]
+            others = [worker for worker, keys in having.items() if future.key not in keys]
+            if others:
                 self._doubled.add(task.key)
-                self._note("slow", task=task.key, seconds=round(took, 1))
-                self._send(task, workers=self._others(future), allow_other_workers=True)
+                self._note("slow", task=task.key, seconds=round(self._took(task), 1))
+                self._send(task, workers=others, allow_other_workers=True)
 
-    def _others(self, future: Any) -> list[str] | None:
-        """Return the workers that do not have a task, if there are any."""
-        having = self._client.processing()
-        return [worker for worker, keys in having.items() if future.key not in keys] or None
+    def _is_slow(self, task: Task) -> bool:
+        limit = max(_SLOW_S, _SLOW_TIMES * self._longest_s)
+        return bool(self._longest_s) and self._took(task) > limit and task.key not in self._doubled
+
+    def _took(self, task: Task) -> float:
+        return time.monotonic() - self._sent[task.key]
+
+    def _having(self) -> dict[str, list[str]]:
+        """Return what each worker has to do, as far as the scheduler tells."""
+        try:
+            return dict(_asked(self._client, "processing", workers=None))
+        except OSError:
+            return {}
 
     def in_order(self, done: Any) -> list[Any]:
         """Return finished futures by task: of each task one, that which went well if any did."""
@@ -188,7 +204,8 @@ class _Window:
     def take(self, future: Any) -> Task:
         """Return the task of a finished future; whatever else was sent for it is given up."""
         task = self._tasks[future]
-        self._longest_s = max(self._longest_s, time.monotonic() - self._sent.pop(task.key))
+        self._longest_s = max(self._longest_s, self._took(task))
+        del self._sent[task.key]
         for other in [f for f, t in self._tasks.items() if t.key == task.key]:
             del self._tasks[other]
             if other is not future:
@@ -206,6 +223,11 @@ class _Window:
     def cancel(self) -> None:
         if self._tasks and self._client.status == "running":
             self._client.cancel(self.futures)
+
+
+def _asked(client: Any, question: str, **arguments: Any) -> Any:
+    """Return what the scheduler says; one that hangs would let Dask's own methods wait for ever."""
+    return client.sync(getattr(client.scheduler, question), callback_timeout=_ANSWER_S, **arguments)
 
 
 def _future_key(task: Task) -> str:

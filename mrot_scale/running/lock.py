@@ -28,6 +28,12 @@ _RENEWED_EVERY_S = 3.0
 _WATCHED_FOR_S = 20.0
 """How long a lock must stay as it is before its holder counts as dead."""
 
+_GIVEN_BACK_S = 3.0
+"""How long giving a lock back may take; storage that hangs shows others that nobody renews it."""
+
+_held_here: set[str] = set()
+"""The locks on object stores that this process holds or tries to get."""
+
 
 class UnlockedStorageWarning(UserWarning):
     """Files cannot be locked where an output is to be."""
@@ -104,8 +110,9 @@ def _held_file(output: Location) -> Iterator[None]:
     path = lock_place(output).path
     descriptor = _lock_file(path, output)
     try:
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, json.dumps(_this_process()).encode(), 0)
+        with suppress(OSError):  # a full disk: who it is cannot be told, but it is held
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, json.dumps(_this_process()).encode(), 0)
         yield
     finally:
         with suppress(OSError):
@@ -181,19 +188,32 @@ class _Lease:
         self._thread = threading.Thread(target=self._renew, daemon=True)
 
     def take(self) -> None:
-        while not self._place.write_new(self._content()):
-            found = self._place.read_marked()
-            if found is not None and self._take_over(*found):
-                break
-        self._remember_mark()
+        _held_here.add(self._holder["id"])
+        try:
+            while not self._place.write_new(self._content()):
+                found = self._place.read_marked()
+                if found is not None and self._take_over(*found):
+                    break
+            self._remember_mark()
+        except BaseException:
+            _held_here.discard(self._holder["id"])
+            raise
         self._thread.start()
 
     def give_back(self) -> None:
+        """Let go, or soon cease to hold: a run that is over does not fail for want of storage."""
         self._ended.set()
-        self._thread.join(timeout=60)
-        found = self._place.read_marked()
-        if found is not None and _read_holder(found[0]).get("id") == self._holder["id"]:
-            self._place.remove()
+        ending = threading.Thread(target=self._remove, daemon=True)
+        ending.start()
+        ending.join(_GIVEN_BACK_S)
+        _held_here.discard(self._holder["id"])
+
+    def _remove(self) -> None:
+        self._thread.join()
+        with suppress(MrotError):
+            found = self._place.read_marked()
+            if found is not None and _read_holder(found[0]).get("id") == self._holder["id"]:
+                self._place.remove()
 
     def _content(self) -> bytes:
         return json.dumps(self._holder | {"renewed": self._renewed}).encode()
@@ -237,6 +257,8 @@ def _is_alive(found: dict[str, Any]) -> bool | None:
     """Tell whether a holder on this machine lives; None for one elsewhere."""
     if found.get("machine") != _machine():
         return None
+    if found.get("pid") == os.getpid():  # it may have failed to give it back
+        return found.get("id") in _held_here
     return isinstance(found.get("pid"), int) and _born(found["pid"]) == found.get("born")
 
 

@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
+from threading import Thread
 from typing import Any
 from uuid import uuid4
 
@@ -16,6 +17,9 @@ Note = Callable[..., None]
 LOG = "log.jsonl"
 LOGS = "logs"
 LAST_ERROR = "last_error.json"
+
+_SOON_S = 5.0
+"""How long a run that is over waits for an object store to take note of that."""
 
 
 def unnoted(event: str, **facts: Any) -> None:
@@ -42,8 +46,7 @@ class RunLog:
 
     def close(self) -> None:
         if self._lines:
-            with suppress(MrotError):
-                self._place.write(b"".join(self._lines))
+            _write_soon(self._place, b"".join(self._lines))
 
 
 @contextmanager
@@ -55,8 +58,7 @@ def recorded(run: Location, **facts: Any) -> Iterator[RunLog]:
         yield log
     except BaseException as error:
         log.write("ended", **_told(error))
-        with suppress(MrotError):
-            (run / LAST_ERROR).write(_pretty({"at": _now(), **_told(error)}))
+        _write_soon(run / LAST_ERROR, _pretty({"at": _now(), **_told(error)}))
         raise
     else:
         log.write("done")
@@ -64,6 +66,21 @@ def recorded(run: Location, **facts: Any) -> Iterator[RunLog]:
             (run / LAST_ERROR).remove()
     finally:
         log.close()
+
+
+def _write_soon(place: Location, content: bytes) -> None:
+    """Write what is good to know but stops no run; storage that hangs is not waited for."""
+
+    def write() -> None:
+        with suppress(MrotError):
+            place.write(content)
+
+    if place.is_local:
+        write()
+        return
+    writing = Thread(target=write, daemon=True)
+    writing.start()
+    writing.join(_SOON_S)
 
 
 def read_last_error(run: Location) -> dict[str, Any] | None:

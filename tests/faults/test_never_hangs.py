@@ -23,6 +23,7 @@ from mrot_scale.storing.location import Location
 from tests.running import jobs
 from tests.running.jobs import assert_same_files, contents, make_table
 from tests.servers import (
+    S3,
     Mounts,
     Process,
     Scheduler,
@@ -309,6 +310,21 @@ def test_a_task_on_a_slow_worker_is_sent_to_another_and_counts_once(
 
 
 @pytest.mark.slow
+def test_a_slow_task_is_waited_for_where_there_is_no_other_worker(
+    made: Location, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cluster, "_SLOW_S", 2.0)
+    monkeypatch.setattr(cluster, "_SLOW_TIMES", 0.0)
+    monkeypatch.setattr(cluster, "_LOOK_S", 0.5)
+    model, store = (str(made / name) for name in ("model", "store"))
+    out = Location(tmp_path / "scores")
+    with scheduler() as found, worker(found.address, ordered("begin score/*:3:sleep8")):
+        config = MANY_CHUNKS | {"cluster": {"address": found.address}}
+        mrot_scale.score(model, store, out.address, config)
+    assert_made(made, out)
+
+
+@pytest.mark.slow
 def test_a_run_in_which_nothing_finishes_gives_up(made: Location, tmp_path: Path) -> None:
     out = Location(tmp_path / "scores")
     hangs = ordered("begin score/*:*:sleep600")
@@ -396,26 +412,49 @@ def test_a_signal_ends_a_run_whose_workers_hang(made: Location, tmp_path: Path) 
     finish(scoring(made, out, "--cluster", "inline"), made, out)
 
 
-@pytest.mark.slow
-def test_a_signal_ends_a_run_whose_object_storage_hangs(
-    made: Location, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def storage(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[S3, Location]]:
+    """An object store of one's own, and a bucket in it."""
     with s3_server() as server:
         for name, value in server.environment.items():
             monkeypatch.setenv(name, value)
         s3fs.S3FileSystem.clear_instance_cache()
         bucket = Location(f"s3://test-{uuid4().hex}")
         bucket.filesystem.mkdir(bucket.address)
-        out = bucket / "work/scores"
-        command = scoring(made, out, "--cluster", "inline")
-        with started(command, SLOWLY) as process:
-            wait_for_tasks(out, 3)
-            server.process.send(signal.SIGSTOP)
-            time.sleep(1)  # for a request that is never answered
-            stop(process, signal.SIGTERM)
-        server.process.send(signal.SIGCONT)
-        finish(command, made, out)
+        yield server, bucket
         s3fs.S3FileSystem.clear_instance_cache()
+
+
+@pytest.mark.slow
+def test_a_signal_ends_a_run_whose_object_storage_hangs(
+    made: Location, storage: tuple[S3, Location]
+) -> None:
+    server, bucket = storage
+    out = bucket / "work/scores"
+    command = scoring(made, out, "--cluster", "inline")
+    with started(command, SLOWLY) as process:
+        wait_for_tasks(out, 3)
+        server.process.send(signal.SIGSTOP)
+        time.sleep(1)  # for a request that is never answered
+        stop(process, signal.SIGTERM)
+    server.process.send(signal.SIGCONT)
+    finish(command, made, out)
+
+
+@pytest.mark.long
+def test_a_run_whose_object_storage_hangs_ends(
+    made: Location, storage: tuple[S3, Location]
+) -> None:
+    server, bucket = storage
+    out = bucket / "work/scores"
+    command = scoring(made, out, "--cluster", "inline")
+    with started(command, SLOWLY) as process:
+        wait_for_tasks(out, 3)
+        server.process.send(signal.SIGSTOP)
+        line = end_of(process, 75, 200)
+    assert "Run the same command again." in line
+    server.process.send(signal.SIGCONT)
+    finish(command, made, out)
 
 
 @pytest.mark.slow
