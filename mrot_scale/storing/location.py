@@ -303,7 +303,8 @@ class Location:
             if type(error).__module__.split(".")[0] not in ("botocore", "aiobotocore", "aiohttp"):
                 raise
             raise StorageError(
-                f"Cannot {verb} {self.address}: {_reason(error)}. Check endpoint and credentials."
+                f"Cannot {verb} {self.address}: {_reason(error)}. Check endpoint and credentials, "
+                "and run the same command again."
             ) from error
 
 

@@ -34,11 +34,10 @@ POINTS = (
     *("publish.noted", "publish.linked", "publish.moved", "publish.done", "clear.stages-gone"),
 )
 """Every boundary between before and after in the code that makes things last."""
-LATER = pytest.mark.long
-DEFAULT = [p for p in POINTS if p not in ("append.begin", "write.begin", "write.written")]
 MOMENTS = [
-    *(pytest.param(point, "first", marks=pytest.mark.slow) for point in DEFAULT),
-    *(pytest.param(p, when, marks=LATER) for p in POINTS for when in ("first", "middle", "last")),
+    pytest.param(point, when, marks=pytest.mark.slow if when == "first" else pytest.mark.long)
+    for point in POINTS
+    for when in ("first", "middle", "last")
 ]
 
 

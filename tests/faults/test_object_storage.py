@@ -313,7 +313,7 @@ def test_a_store_that_goes_away_ends_a_run_that_is_gone_on_with_when_it_is_back(
             faults.left[""] = ["reset"] * 10_000
             assert process.wait(120) == 75, process.errors
             (line,) = told(process.errors)
-    assert "Run the same command again." in line
+    assert "un the same command again." in line
     assert len(journal.names()) < 4
     again = run(command, s3.environment)
     assert again.returncode == 0, again.stderr
