@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from mrot_scale.jobs.score_job import score
     from mrot_scale.jobs.service import open_scores, rollback, score_rows
     from mrot_scale.method.efforts import Problem, minibatch_efforts, transport_efforts
+    from mrot_scale.scheduled.backfill import backfill
+    from mrot_scale.scheduled.night import nightly
     from mrot_scale.verifying import verify
 
 _HOME_OF = {
@@ -24,10 +26,12 @@ _HOME_OF = {
     "MROT": "mrot_scale.estimator",
     "MethodConfig": "mrot_scale.config",
     "Problem": "mrot_scale.method.efforts",
+    "backfill": "mrot_scale.scheduled.backfill",
     "fit": "mrot_scale.jobs.fit_job",
     "ingest": "mrot_scale.jobs.ingest_job",
     "load_config": "mrot_scale.config_layers",
     "minibatch_efforts": "mrot_scale.method.efforts",
+    "nightly": "mrot_scale.scheduled.night",
     "open_scores": "mrot_scale.jobs.service",
     "rollback": "mrot_scale.jobs.service",
     "score": "mrot_scale.jobs.score_job",
@@ -42,10 +46,12 @@ __all__ = [
     "MethodConfig",
     "Problem",
     "__version__",
+    "backfill",
     "fit",
     "ingest",
     "load_config",
     "minibatch_efforts",
+    "nightly",
     "open_scores",
     "rollback",
     "score",

@@ -20,15 +20,17 @@ from mrot_scale import __version__
 from mrot_scale.commands import jobs, tools
 from mrot_scale.commands.certificates import certificates
 from mrot_scale.commands.demo import demo
+from mrot_scale.commands.nightly import backfill, gc, models_app, nightly
 from mrot_scale.commands.runs import rollback, runs_app
 from mrot_scale.errors import MrotError
 from mrot_scale.faults import check_allowed
+from mrot_scale.progress import is_logging_events, write_event
 from mrot_scale.threads import start_native_libraries_small
 
 app = typer.Typer(
     name="mrot-scale",
     no_args_is_help=True,
-    add_completion=False,
+    add_completion=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     help="Anomaly scores by Mass Repulsing Optimal Transport, for tables of any size.",
@@ -66,6 +68,12 @@ app.command(epilog="Example: mrot-scale verify /backup/readings.store")(tools.ve
 app.command(epilog="Example: mrot-scale doctor --storage s3://bucket/folder")(tools.doctor)
 app.add_typer(tools.config_app, name="config")
 app.command(epilog="Example: mrot-scale certificates tls --host scheduler.example")(certificates)
+app.command(epilog="Example: mrot-scale nightly /data/lake /data/out --date 2026-11-14")(nightly)
+app.command(
+    epilog="Example: mrot-scale backfill /data/lake /data/out --start 2026-11-01 --end 2026-11-14"
+)(backfill)
+app.command(epilog="Example: mrot-scale gc /data/out --keep-days 90 --dry-run")(gc)
+app.add_typer(models_app, name="models")
 app.add_typer(runs_app, name="runs")
 app.command(epilog="Example: mrot-scale rollback /data/scores /data/scores.parquet")(rollback)
 app.command(epilog="Example: mrot-scale demo --out /tmp/pumps --rows 100000")(demo)
@@ -79,7 +87,10 @@ def _fail(code: int, message: str) -> None:
 
 
 def _print_warning(message: Warning | str, *_: Any, **__: Any) -> None:
-    typer.echo(f"mrot-scale: warning: {message}", err=True)
+    if is_logging_events():
+        write_event("warning", message=str(message))
+    else:
+        typer.echo(f"mrot-scale: warning: {message}", err=True)
 
 
 class _Stopped(BaseException):

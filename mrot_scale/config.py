@@ -16,7 +16,6 @@ from typing import Annotated, Any, Literal, Self, get_args
 from pydantic import (
     BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     NonNegativeInt,
     PlainSerializer,
@@ -26,6 +25,8 @@ from pydantic import (
     model_validator,
 )
 
+from mrot_scale.config_base import Settings
+from mrot_scale.config_nightly import GatesConfig, NightlyConfig
 from mrot_scale.errors import ConfigError
 
 WHOLE_TABLE_ROWS = 8_000
@@ -99,15 +100,7 @@ Bytes = Annotated[
 """A size in bytes, as a number or with a unit: 16MiB, 64MB, 1.5 GiB."""
 
 
-class _Settings(BaseModel):
-    """Settings that are checked, fixed, and explained by the string below each."""
-
-    model_config = ConfigDict(
-        extra="forbid", frozen=True, allow_inf_nan=False, use_attribute_docstrings=True
-    )
-
-
-class ViewConfig(_Settings):
+class ViewConfig(Settings):
     """One set of coordinates in which efforts are computed."""
 
     scaling: (
@@ -138,7 +131,7 @@ _WHOLE_VIEWS = tuple(ViewConfig(scaling=s) for s in ("none", "standard", "robust
 """What a single pass looks at."""
 
 
-class MethodConfig(_Settings):
+class MethodConfig(Settings):
     """How efforts are computed, calibrated and learnt."""
 
     alpha: float = Field(default=0.04, gt=0, lt=0.5)
@@ -275,7 +268,7 @@ class MethodConfig(_Settings):
         return tuple(i for i, view in enumerate(self.views) if not view.separate)
 
 
-class StoreConfig(_Settings):
+class StoreConfig(Settings):
     """How a table is stored once read."""
 
     chunk_bytes: Bytes = Field(default=16 * 2**20, ge=1, le=LARGEST_CHUNK_BYTES)
@@ -288,7 +281,7 @@ class StoreConfig(_Settings):
     """Allow more than 1% of a column's distinct values to fall together in float32."""
 
 
-class ScoringConfig(_Settings):
+class ScoringConfig(Settings):
     """What is written for each scored row."""
 
     method: Method = "model"
@@ -307,7 +300,7 @@ class ScoringConfig(_Settings):
     """Number of contributing columns written for flagged rows."""
 
 
-class ClusterConfig(_Settings):
+class ClusterConfig(Settings):
     """Where tasks run."""
 
     kind: str = "local"
@@ -322,7 +315,7 @@ class ClusterConfig(_Settings):
     memory_limit: Bytes | None = None
     """Memory of one worker, such as 4GiB; a local one gets its share of the machine."""
 
-    arguments: dict[str, Any] = {}
+    arguments: dict[str, Any] = Field(default={})
     """Keyword arguments of the class; from a file or flags only."""
 
     timeout_s: float = Field(default=60.0, gt=0)
@@ -447,7 +440,7 @@ def with_kind(cluster: dict[str, Any]) -> dict[str, Any]:
     return {**cluster, "kind": "address"} if chosen else cluster
 
 
-class RunConfig(_Settings):
+class RunConfig(Settings):
     """Where a run keeps its own files."""
 
     folder: str | None = Field(default=None, min_length=1)
@@ -474,6 +467,12 @@ class Config(MethodConfig):
 
     run: RunConfig = RunConfig()
     """Where a run keeps its own files."""
+
+    nightly: NightlyConfig = NightlyConfig()
+    """What a scheduled job reads, and which model it scores with."""
+
+    gates: GatesConfig = GatesConfig()
+    """What is checked before a night is published; each level is given as {warn: x, fail: y}."""
 
     @property
     def method(self) -> MethodConfig:

@@ -26,7 +26,14 @@ from mrot_scale.storing.location import Location
 
 ENVIRONMENT_PREFIX = "MROT_"
 RESERVED_VARIABLES = frozenset(
-    {"MROT_DATA", "MROT_REQUIRE_ALL", "MROT_TEST", "MROT_FAULT", "MROT_CARELESS"}
+    {
+        "MROT_DATA",
+        "MROT_REQUIRE_ALL",
+        "MROT_TEST",
+        "MROT_FAULT",
+        "MROT_CARELESS",
+        "MROT_WEBHOOK",
+    }
 )
 """Variables of the project that are not settings."""
 
@@ -189,11 +196,15 @@ def _environment_value(name: str, setting: Setting, text: str) -> Any:
 
 def _refuse_code(name: str, setting: Setting, text: str) -> None:
     """Refuse what would run code: an environment is inherited, a file is the user's own."""
-    only_from_file = {("cluster", "arguments"), ("cluster", "allow_class")}
+    only_from_file = {
+        ("cluster", "arguments"),
+        ("cluster", "allow_class"),
+        ("nightly", "alert_command"),
+    }
     if setting in only_from_file or (setting == ("cluster", "kind") and ":" in text):
         raise ConfigError(
-            f"{name}: cluster classes, their arguments and allow_class are not taken from the "
-            "environment: write them in your configuration file or give the flag."
+            f"{name}: commands, cluster classes, their arguments and allow_class are not taken "
+            "from the environment: write them in your configuration file or give the flag."
         )
 
 

@@ -36,15 +36,18 @@ def initial_text() -> str:
     return "\n".join(lines) + "\n"
 
 
-def _block_lines(block: BaseModel) -> Iterator[str]:
+def _block_lines(block: BaseModel, *, is_inner: bool = False) -> Iterator[str]:
     values = block.model_dump(mode="json")
     for name, field in type(block).model_fields.items():
         value = getattr(block, name)
         yield ""
         yield from _explanation(field)
-        if isinstance(value, BaseModel):
+        if isinstance(value, BaseModel) and is_inner:
+            yield f"{name}: {_on_one_line(values[name])}"
+        elif isinstance(value, BaseModel):
             yield f"{name}:"
-            yield from (f"  {line}".rstrip() for line in _without_first(_block_lines(value)))
+            below = _without_first(_block_lines(value, is_inner=True))
+            yield from (f"  {line}".rstrip() for line in below)
         else:
             yield from _setting_lines(name, value, values[name])
 
@@ -70,11 +73,14 @@ def _without_first(lines: Iterator[str]) -> Iterator[str]:
 
 def _setting_lines(name: str, value: Any, dumped: Any) -> list[str]:
     """Return a setting; items of a list on a line each, without what they leave at its default."""
-    if not isinstance(value, tuple):
+    if not isinstance(value, tuple) or not value:
         return _as_yaml({name: dumped}).splitlines()
     items = [item.model_dump(mode="json", exclude_unset=True) for item in value]
-    flow = [yaml.safe_dump(i, sort_keys=False, default_flow_style=True).strip() for i in items]
-    return [f"{name}:", *(f"- {item}" for item in flow)]
+    return [f"{name}:", *(f"- {_on_one_line(item)}" for item in items)]
+
+
+def _on_one_line(value: Any) -> str:
+    return yaml.safe_dump(value, sort_keys=False, default_flow_style=True).strip()
 
 
 def _as_yaml(settings: dict[str, Any]) -> str:

@@ -16,6 +16,12 @@ class ConfigError(MrotError, ValueError):
     exit_code = 78
 
 
+class GateError(MrotError, ValueError):
+    """A quality gate failed: nothing was published; the message says which gate and why."""
+
+    exit_code = 3
+
+
 class DataError(MrotError, ValueError):
     """The rows given cannot be used as they are."""
 

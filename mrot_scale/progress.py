@@ -1,10 +1,13 @@
 """Progress of long work: bars on a terminal or in a notebook, one line per stage anywhere else."""
 
+import json
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
@@ -49,6 +52,56 @@ def shown_progress() -> Iterator[Report]:
             yield StageBars(bars)
     else:
         yield StageLines()
+
+
+@contextmanager
+def logged_progress() -> Iterator[Report]:
+    """Yield the same for scheduled jobs: lines of JSON where nobody is looking."""
+    if sys.stderr.isatty():
+        with shown_progress() as report:
+            yield report
+    else:
+        yield StageEvents()
+
+
+def write_event(event: str, **facts: object) -> None:
+    """Write one line of JSON to standard error, with the id of the run it belongs to."""
+    at = datetime.now(UTC).isoformat(timespec="milliseconds")
+    found = {"at": at, "run_id": _RUN_ID.get(), "event": event, **facts}
+    print(json.dumps(found, default=str), file=sys.stderr, flush=True)
+
+
+_RUN_ID: ContextVar[str | None] = ContextVar("run_id", default=None)
+
+
+@contextmanager
+def in_run(run_id: str) -> Iterator[None]:
+    """Let all events within be of one run."""
+    before = _RUN_ID.set(run_id)
+    try:
+        yield
+    finally:
+        _RUN_ID.reset(before)
+
+
+def is_logging_events() -> bool:
+    """Whether a scheduled run is going on that nobody is looking at."""
+    return _RUN_ID.get() is not None and not sys.stderr.isatty()
+
+
+class StageEvents:
+    """Writes a line of JSON for each stage when it is through."""
+
+    def __init__(self) -> None:
+        self._open: dict[str, _Begun] = {}
+
+    def __call__(self, stage: str, done: int, total: int) -> None:
+        begun = self._open.setdefault(stage, _Begun(time.perf_counter(), done))
+        if _is_through(done, total):
+            del self._open[stage]
+            seconds = round(time.perf_counter() - begun.at, 3)
+            facts = {"steps": total, "done_before": begun.done_before, "seconds": seconds}
+            write_event("stage", stage=stage, **facts)
 
 
 def _can_draw(console: "Console") -> bool:

@@ -15,6 +15,7 @@ from mrot_scale.method.efforts import Problem
 from mrot_scale.method.views import View
 from mrot_scale.model.regressors import ScoreModel
 from mrot_scale.precision import from_stored, to_stored
+from mrot_scale.profiles import Bins
 from mrot_scale.rows import fill_non_finite
 from mrot_scale.storing.schema import Schema
 
@@ -97,6 +98,9 @@ class FittedModel:
 
     schema: Schema | None = None
     """Columns as a store has them; None for models of rows in memory."""
+
+    bins: Bins | None = None
+    """How the training rows were spread; None for models of rows in memory, and for old ones."""
 
     @property
     def n_features(self) -> int:

@@ -15,8 +15,10 @@ ONE_IMPORTER = {
     "distributed": "running/cluster.py",
     "fsspec": "storing/location.py",
     "faiss": "method/neighbours.py",
+    "jinja2": "scheduled/report.py",
     "ot": "method/transport.py",
     "lightgbm": "model/lightgbm_model.py",
+    "prometheus_client": "scheduled/metrics.py",
     "threadpoolctl": "threads.py",
     "zarr": "storing/arrays.py",
 }

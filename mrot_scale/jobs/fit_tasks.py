@@ -52,6 +52,7 @@ from mrot_scale.model.hybrid import HybridModel, distillation_loss, mean_of_copi
 from mrot_scale.model.lightgbm_model import train_lightgbm_parts
 from mrot_scale.model.persist import model_files, model_of, score_model_files, score_model_from
 from mrot_scale.model.regressors import fold_predictions, predict_fold
+from mrot_scale.profiles import Bins
 from mrot_scale.rows import fill_non_finite
 from mrot_scale.running.commit import Record
 from mrot_scale.running.tasks import Work
@@ -136,7 +137,10 @@ def gather_rows(
     if first is None:
         usable, fill, _ = usable_sample(rows, config.non_finite)
         held = np.concatenate([decoder.rows(work.array(p, "held")) for p in pieces])
+        bins = Bins.of(rows)
         work.attempt.put_array("fill", fill)
+        work.attempt.put_array("edges", bins.edges)
+        work.attempt.put_array("spread", bins.counts)
         work.attempt.put_array("held", _usable(held, fill, config))
         work.attempt.put("schema", json.dumps(schema.to_json()).encode())
     else:
@@ -544,7 +548,13 @@ def assemble_model(
         score_model,
         _unseen_outputs(work, folds, len(rows), config),
     )
-    model = replace(model, feature_names=schema.features, origin=schema.origins, schema=schema)
+    model = replace(
+        model,
+        feature_names=schema.features,
+        origin=schema.origins,
+        schema=schema,
+        bins=Bins(work.array(part, "edges"), work.array(part, "spread")),
+    )
     for name, content in model_files(model, settings).content.items():
         work.attempt.put(name, content)
     return work.attempt.record()

@@ -24,7 +24,7 @@ from mrot_scale.jobs.opening import (
 )
 from mrot_scale.model.columns import load_schema
 from mrot_scale.progress import Report
-from mrot_scale.reading.sources import TableStream, open_source
+from mrot_scale.reading.sources import TableStream, is_at_rest, open_source
 from mrot_scale.running.commit import STAGES, Attempt, Record, RunFolder, is_run_folder, task_key
 from mrot_scale.running.lock import locked
 from mrot_scale.running.publish import Folder, is_finished, publish_once
@@ -129,7 +129,7 @@ def _ingest(
     if is_finished(target, place, terms):
         opened = FeatureStore.open(target)
         return Ingested(str(target), opened.n_rows, opened.schema, was_done=True)
-    if is_run_folder(place) and not isinstance(source, str | Path | Location):
+    if is_run_folder(place) and not is_at_rest(source):
         RunFolder.read(place).clear()  # what an earlier call ingested may be another table
     run = RunFolder.open(place, terms, new_run=new_run)
     _warn_left_out(choice, stream)

@@ -2,13 +2,15 @@
 
 import json
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, astuple, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from mrot_scale.config import Config, Method
-from mrot_scale.encoding import check_fits
+from mrot_scale.encoding import check_fits, recounted
 from mrot_scale.errors import ConfigError, OutputError
 from mrot_scale.jobs.door import check_missing
 from mrot_scale.jobs.ingest_job import ingest
@@ -24,9 +26,10 @@ from mrot_scale.jobs.opening import (
     settled,
 )
 from mrot_scale.jobs.plan_score import plan_score
-from mrot_scale.jobs.score_tasks import ScoreOptions
+from mrot_scale.jobs.score_tasks import GroupModel, ScoreOptions
 from mrot_scale.model.hybrid import Explaining
 from mrot_scale.model.persist import load_model, model_schema
+from mrot_scale.profiles import Profile, category_profiles
 from mrot_scale.progress import Report
 from mrot_scale.running.commit import Record, RunFolder, task_key
 from mrot_scale.running.lock import locked
@@ -67,6 +70,65 @@ class Scored:
     """Whether the same scoring had already finished before."""
 
 
+@dataclass(frozen=True)
+class Models:
+    """The model rows are scored by, or the one for each value of a column and one for the rest."""
+
+    main: Location
+    by: str | None = None
+    groups: Mapping[Any, Location] = field(default_factory=dict)
+
+    @property
+    def places(self) -> list[Location]:
+        return [self.main, *self.groups.values()]
+
+    def identity(self) -> dict[str, Any]:
+        """Return what tells these models from others."""
+        found: dict[str, Any] = {"model": model_identity(self.main)}
+        if self.by is not None:
+            each = [[value, model_identity(place)] for value, place in self.groups.items()]
+            found["groups"] = {"by": self.by, "models": each}
+        return found
+
+    def group_models(self, options: ScoreOptions, config: Config) -> list[GroupModel]:
+        """Return what tasks need to know of the groups' models."""
+        found = []
+        for value, place in self.groups.items():
+            model, saved = load_model(place)
+            own = score_options(model, saved, config, options.parquet, options.keep)
+            found.append(GroupModel(value, place.address, model_identity(place), own.threshold))
+        return found
+
+
+@dataclass(frozen=True)
+class Staged:
+    """What a scoring run has made, before any of it is published."""
+
+    store: FeatureStore
+    records: list[Record]
+    run: RunFolder
+    model: FittedModel
+
+    def total(self, name: str) -> int:
+        """Return the sum over chunks of `rows`, `flagged` or `missing`."""
+        return sum(record.facts[name] for record in self.records)
+
+    def profile(self) -> Profile:
+        """Return how the rows and their scores are spread."""
+        schema = model_schema(self.model)
+        values = self._summed("spread") if self.model.bins is not None else np.zeros((0, 0), int)
+        seen = recounted(self.store.schema, self._summed("categories"), self.store.n_rows)
+        categories = category_profiles(schema, seen)
+        return Profile(self.store.n_rows, values, self._summed("scores"), categories)
+
+    def _summed(self, part: str) -> Any:
+        arrays = [r.objects[part].read_array(self.run.location) for r in self.records]
+        return np.sum(arrays, axis=0)
+
+
+Audit = Callable[[Staged], None]
+
+
 def score(
     model: str | Path,
     store: Any,
@@ -77,8 +139,11 @@ def score(
     parquet: str | Path | None = None,
     keep: Sequence[str] = (),
     id: str | None = None,
+    by: str | None = None,
+    groups: Mapping[Any, str | Path] | None = None,
     workers: int | None = None,
     new_run: bool = False,
+    audit: Audit | None = None,
     progress: Report | None = None,
 ) -> Scored:
     """Give every row of a store (or of a table source, ingested first) its score.
@@ -91,12 +156,22 @@ def score(
         Folder for the scores as Parquet as well, with identifiers and the columns of `keep`.
     id
         Column of a table source that names each row.
+    by, groups
+        Column whose value chooses the model, and the model of each value; rows with another value
+        are scored by `model`.
+    audit
+        Called with what was made before any of it is published; what it raises publishes nothing.
     """
     settings = settled(config, cluster={"workers": workers}, scoring={"method": method})
     outputs = Outputs(Location(out), None if parquet is None else Location(parquet))
     check_outputs(outputs.scores, outputs.table)
+    if (by is None) != (groups is None):
+        raise ConfigError("by names the column that chooses among groups: give both or neither.")
+    places = {value: Location(place) for value, place in (groups or {}).items()}
+    models = Models(Location(model), by, places)
+    kept = tuple(dict.fromkeys([*keep, *([by] if by else [])]))
     with locked(*outputs.places, run_location(settings, outputs.scores)):
-        return _score(Location(model), store, outputs, settings, keep, id, new_run, progress)
+        return _score(models, store, outputs, settings, kept, id, new_run, audit, progress)
 
 
 @dataclass(frozen=True)
@@ -112,22 +187,25 @@ class Outputs:
 
 
 def _score(
-    place: Location,
+    models: Models,
     store: Any,
     outputs: Outputs,
     settings: Config,
     keep: Sequence[str],
     id: str | None,
     new_run: bool,
+    audit: Audit | None,
     progress: Report | None,
 ) -> Scored:
     start, folder = time.perf_counter(), run_location(settings, outputs.scores)
+    place = models.main
     fitted, saved = load_model(place)
     options = score_options(fitted, saved, settings, outputs.table is not None, keep)
+    options = replace(options, by=models.by, profile=audit is not None)
     source = input_of(store, outputs.scores, id)
     if source.is_object:
         _ingest_source(source, place, keep, settings, new_run, progress)
-    terms = _fingerprint(place, source, options, outputs.table)
+    terms = _fingerprint(models, source, options, outputs.table)
     was_done = _is_done(outputs, folder, terms, new_run)
     if not was_done:
         if source.is_table and not source.is_object:
@@ -137,8 +215,12 @@ def _score(
         plan.check()
         run = RunFolder.open(folder, terms, new_run=new_run)
         with begun(run, settings, plan) as log:
-            with opened_runner(run, log, settings, progress, opened.location, place) as runner:
-                records = _score_chunks(runner, place, opened, options)
+            inputs = [opened.location, *models.places]
+            with opened_runner(run, log, settings, progress, *inputs) as runner:
+                groups = models.group_models(options, settings)
+                records = _score_chunks(runner, place, opened, options, groups)
+            if audit is not None:
+                audit(Staged(opened, records, run, fitted))
             _publish(records, opened, options, outputs, run, generation_name(terms))
     if not settings.run.keep_stages:
         RunFolder.read(folder).remove_stages()
@@ -242,9 +324,9 @@ def _check_names(store: FeatureStore, options: ScoreOptions) -> None:
 
 
 def _fingerprint(
-    model: Location, source: Input, options: ScoreOptions, table: Location | None
+    models: Models, source: Input, options: ScoreOptions, table: Location | None
 ) -> Any:
-    inputs = source.identity() | {"model": model_identity(model)}
+    inputs = source.identity() | models.identity()
     settings = {**asdict(options), "keep": list(options.keep)}
     settings["parquet"] = None if table is None else table.address
     return fingerprint("score", inputs, settings)
@@ -261,13 +343,18 @@ def generation_name(terms: Any) -> str:
 
 
 def _score_chunks(
-    runner: Runner, model: Location, store: FeatureStore, options: ScoreOptions
+    runner: Runner,
+    model: Location,
+    store: FeatureStore,
+    options: ScoreOptions,
+    groups: list[GroupModel],
 ) -> list[Record]:
     arguments = {
         "model": model.address,
         "identity": model_identity(model),
         "store": store.location.address,
         "options": {**asdict(options), "keep": list(options.keep)},
+        "groups": [list(astuple(group)) for group in groups],
     }
     function = "mrot_scale.jobs.score_tasks:score_chunk"
     tasks = [

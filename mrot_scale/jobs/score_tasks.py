@@ -1,7 +1,7 @@
 """One chunk of a store becomes one chunk of scores, and Parquet where asked for."""
 
 import io
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -12,11 +12,12 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from mrot_scale.config import Method, NonFinite
-from mrot_scale.encoding import Decoder
+from mrot_scale.encoding import Decoder, category_counts
 from mrot_scale.errors import ModelMismatchError
 from mrot_scale.jobs.fit_tasks import open_store
 from mrot_scale.model.hybrid import Explaining
 from mrot_scale.model.persist import load_model, model_schema
+from mrot_scale.profiles import count_scores, count_values, sampled_rows
 from mrot_scale.rows import fill_non_finite
 from mrot_scale.running.commit import Record
 from mrot_scale.running.tasks import Work
@@ -48,6 +49,11 @@ class ScoreOptions:
     top_columns: int
     parquet: bool
     keep: tuple[str, ...]
+    by: str | None = None
+    """Column whose value chooses the model."""
+
+    profile: bool = False
+    """Whether rows are counted as well, for drift."""
 
     def arrays(self, n_rows: int, chunk_rows: int) -> dict[str, ArraySpec]:
         """Return the arrays of the output, by name."""
@@ -62,7 +68,7 @@ class ScoreOptions:
         return specs
 
 
-@lru_cache(2)
+@lru_cache(8)
 def open_model(address: str, identity: str) -> FittedModel:
     """Return the model at an address, loaded once per worker, if it is still the same one."""
     place = Location(address)
@@ -71,14 +77,33 @@ def open_model(address: str, identity: str) -> FittedModel:
     return load_model(place)[0]
 
 
+@dataclass(frozen=True)
+class GroupModel:
+    """The model of the rows that have one value in the column that chooses."""
+
+    value: Any
+    model: str
+    identity: str
+    threshold: float
+
+
 def score_chunk(
-    work: Work, *, model: str, identity: str, store: str, chunk: int, options: dict[str, Any]
+    work: Work,
+    *,
+    model: str,
+    identity: str,
+    store: str,
+    chunk: int,
+    options: dict[str, Any],
+    groups: list[list[Any]],
 ) -> Record:
     """Score the rows of one chunk."""
     opened, fitted = open_store(store), open_model(model, identity)
     wanted = ScoreOptions(**{**options, "keep": tuple(options["keep"])})
     stored = opened.read_chunk(chunk)
-    found = score_stored(fitted, opened, stored, wanted)
+    models = [GroupModel(*group) for group in groups]
+    members = _members(opened, chunk, stored, wanted, models)
+    found = _score_each(fitted, opened, stored, wanted, models, members)
     for name, spec in wanted.arrays(opened.n_rows, opened.chunks.chunk_rows).items():
         work.attempt.put(name, spec.encode(found[name]))
     files = []
@@ -86,10 +111,72 @@ def score_chunk(
         for number, (place, table) in enumerate(_tables(opened, chunk, stored, found, wanted)):
             work.attempt.put(f"parquet{number}", _parquet_bytes(table))
             files.append([place, f"parquet{number}"])
-    scores = found["score"]
-    flagged = int((scores > wanted.threshold).sum())
-    missing = int(np.isnan(scores).sum())
-    return work.attempt.record(rows=len(scores), flagged=flagged, missing=missing, files=files)
+    if wanted.profile:
+        _put_profile(work, fitted, opened, chunk, stored, found["score"])
+    flagged, missing = int(found["flag"].sum()), int(np.isnan(found["score"]).sum())
+    by_group = [[len(rows), int(found["flag"][rows].sum())] for rows in members]
+    facts = {"rows": len(stored), "flagged": flagged, "missing": missing, "files": files}
+    return work.attempt.record(**facts, **({"groups": by_group} if wanted.by else {}))
+
+
+def _members(
+    store: FeatureStore,
+    chunk: int,
+    stored: NDArray[np.float32],
+    options: ScoreOptions,
+    models: list[GroupModel],
+) -> list[NDArray[np.int64]]:
+    """Return the rows of each group that has a model, and last all others."""
+    if options.by is None:
+        return [np.arange(len(stored))]
+    column = store.columns(chunk, stored, [options.by])[options.by].combine_chunks()
+    found, others = [], np.ones(len(stored), dtype=bool)
+    for group in models:
+        mine = pc.fill_null(pc.equal(column, pa.scalar(group.value, column.type)), False)
+        found.append(np.flatnonzero(mine.to_numpy(zero_copy_only=False)))
+        others[found[-1]] = False
+    return [*found, np.flatnonzero(others)]
+
+
+def _score_each(
+    model: FittedModel,
+    store: FeatureStore,
+    stored: NDArray[np.float32],
+    options: ScoreOptions,
+    groups: list[GroupModel],
+    members: list[NDArray[np.int64]],
+) -> dict[str, NDArray[Any]]:
+    """Return everything that is written for some rows, each by the model of its group."""
+    if not groups:
+        return score_stored(model, store, stored, options)
+    found = score_stored(model, store, stored[:0], options)
+    found = {n: np.empty((len(stored), *a.shape[1:]), a.dtype) for n, a in found.items()}
+    choices = [(open_model(g.model, g.identity), g.threshold) for g in groups]
+    for rows, (fitted, threshold) in zip(
+        members, [*choices, (model, options.threshold)], strict=True
+    ):
+        own = replace(options, threshold=threshold)
+        for name, values in score_stored(fitted, store, stored[rows], own).items():
+            found[name][rows] = values
+    return found
+
+
+def _put_profile(
+    work: Work,
+    model: FittedModel,
+    store: FeatureStore,
+    chunk: int,
+    stored: NDArray[np.float32],
+    scores: NDArray[np.float32],
+) -> None:
+    """Count some of the rows in the model's bins."""
+    start, stop = store.chunks.chunk_to_rows(chunk)
+    some = sampled_rows(start, stop, store.n_rows)
+    rows = Decoder(model_schema(model), store.schema).rows(stored[some])
+    if model.bins is not None:
+        work.attempt.put_array("spread", count_values(model.bins.edges, rows))
+    work.attempt.put_array("categories", category_counts(store.schema, stored[some]))
+    work.attempt.put_array("scores", count_scores(scores[some]))
 
 
 def score_stored(

@@ -41,14 +41,14 @@ def score_rows(model: str | Path, rows: Any, *, method: Method = "model") -> NDA
     if isinstance(rows, list) and not rows:
         raise DataError("There are 0 rows to score.")
     table = pa.Table.from_pylist(rows) if isinstance(rows, list) else rows
-    encoded = _encoded(fitted, table)
+    encoded, _ = encoded_rows(fitted, table)
     check_values(encoded, model_schema(fitted).features, fitted.config.non_finite)
     with one_native_thread():
         return fitted.score_by_policy(encoded, method)
 
 
-def _encoded(model: FittedModel, table: Any) -> NDArray[np.float64]:
-    """Return rows as the model would see them after an ingest like it."""
+def encoded_rows(model: FittedModel, table: Any) -> tuple[NDArray[np.float64], Schema]:
+    """Return rows as the model would see them after an ingest like it, and their columns."""
     schema = model_schema(model)
     stream = open_source(_with_vectors(table, schema))
     choice = choose_columns(stream.schema, like=schema)
@@ -69,7 +69,7 @@ def _encoded(model: FittedModel, table: Any) -> NDArray[np.float64]:
         ]
     )
     found = Schema(tuple(e.column for e in encoders), schema.origin, len(rows), "row")
-    return Decoder(schema, found).rows(to_stored(rows, schema.origins))
+    return Decoder(schema, found).rows(to_stored(rows, schema.origins)), found
 
 
 def _with_vectors(table: Any, schema: Schema) -> Any:

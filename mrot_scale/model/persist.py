@@ -16,6 +16,7 @@ from mrot_scale.model.directory import ModelFiles
 from mrot_scale.model.hybrid import HybridModel
 from mrot_scale.model.lightgbm_model import LightgbmModel, parse_lightgbm
 from mrot_scale.model.regressors import ScoreModel, SklearnModel, sklearn_regressor
+from mrot_scale.profiles import Bins
 from mrot_scale.scoring import FittedModel, FittedView
 from mrot_scale.storing.location import Location
 from mrot_scale.storing.manifest import shown
@@ -63,6 +64,9 @@ def model_files(model: FittedModel, extra: dict[str, Any] | None = None) -> Mode
         files.put_array("origin", model.origin)
     if model.schema is not None:
         files.put_json("schema.json", model.schema.to_json())
+    if model.bins is not None:
+        files.put_array("bins.edges", model.bins.edges)
+        files.put_array("bins.counts", model.bins.counts)
     for number, view in enumerate(model.views):
         _put_view(files, f"view{number}", view)
     for method in METHODS:
@@ -114,8 +118,21 @@ def model_of(files: ModelFiles) -> tuple[FittedModel, dict[str, Any]]:
         training_scores={m: _training_scores(files, m) for m in METHODS},
         origin=origin_of(files, len(fill)),
         schema=schema_of(files, len(fill)),
+        bins=_bins(files, len(fill)),
     )
     return model, _extra(header["extra"])
+
+
+def _bins(files: ModelFiles, n_features: int) -> Bins | None:
+    """Return how the training rows were spread, where the model knows."""
+    if "bins.edges.npy" not in files:
+        return None
+    edges = files.array("bins.edges", np.float64, 2)
+    counts = files.array("bins.counts", np.int64, 2)
+    fit = len(edges) == n_features and counts.shape == (n_features, edges.shape[1] + 2)
+    if not fit or (np.diff(edges, axis=1) < 0).any() or (counts < 0).any():
+        raise DamagedModelError(f"bins do not describe {n_features} columns.")
+    return Bins(edges, counts)
 
 
 def _extra(found: Any) -> dict[str, Any]:

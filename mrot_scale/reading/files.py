@@ -1,6 +1,6 @@
 """Tables of one file or of many parts: Parquet, CSV, Arrow."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
@@ -14,12 +14,13 @@ from mrot_scale.reading.parquet_files import PARQUET
 from mrot_scale.reading.parts import (
     Format,
     Part,
+    Partitions,
     identity_of,
     partition_schema,
     partition_values,
     parts_below,
 )
-from mrot_scale.reading.schemas import conform, merged, plain_schema
+from mrot_scale.reading.schemas import conform, merged, plain_schema, shared
 from mrot_scale.reading.stream import TableStream, listed, projecting
 from mrot_scale.storing.location import Location
 
@@ -59,6 +60,16 @@ def open_folder(location: Location, id_column: str | None) -> TableStream:
     return open_parts(str(location), parts, id_column=id_column, notes=notes)
 
 
+def open_partitions(source: Partitions, id_column: str | None) -> TableStream:
+    """Return the stream of some partitions of a folder, with the columns all of them have."""
+    parts = [part for part in source.parts() if kind_of(part.name)]
+    name = f"{source.location} ({source.folders[0]} to {source.folders[-1]})"
+    if not parts:
+        raise MissingInputError(f"No table files in {name}.")
+    _refuse_mixture(parts)
+    return open_parts(name, parts, id_column=id_column, shared_columns=True)
+
+
 def _refuse_mixture(parts: Sequence[Part]) -> None:
     first = parts[0]
     for part in parts:
@@ -70,12 +81,22 @@ def _refuse_mixture(parts: Sequence[Part]) -> None:
 
 
 def open_parts(
-    name: str, parts: Sequence[Part], *, id_column: str | None, notes: tuple[str, ...] = ()
+    name: str,
+    parts: Sequence[Part],
+    *,
+    id_column: str | None,
+    notes: tuple[str, ...] = (),
+    shared_columns: bool = False,
 ) -> TableStream:
-    """Return the stream of some files of one format, one after the other."""
+    """Return the stream of some files of one format, one after the other.
+
+    With `shared_columns`, columns that some of them lack are not read.
+    """
     layout = _format_of(parts, id_column)
     keys = partition_schema(parts)
-    stored, n_rows = _described(layout, parts)
+    stored, n_rows, dropped = _described(layout, parts, shared if shared_columns else merged)
+    if dropped:
+        notes = (*notes, f"{name}: column(s) {listed(dropped)} are not in all parts, and not read")
     overruled = [column for column in stored.names if column in keys.names]
     stored = pa.schema([field for field in stored if field.name not in keys.names])
     schema = pa.schema([*stored, *keys])
@@ -97,15 +118,19 @@ def _format_of(parts: Sequence[Part], id_column: str | None) -> Format:
     return PARQUET if kind == "Parquet" else ARROW
 
 
-def _described(layout: Format, parts: Sequence[Part]) -> tuple[pa.Schema, int | None]:
-    """Return the schema common to all parts and the sum of their rows."""
+def _described(
+    layout: Format, parts: Sequence[Part], merge: Callable[[pa.Schema, pa.Schema, str], pa.Schema]
+) -> tuple[pa.Schema, int | None, list[str]]:
+    """Return the schema common to all parts, the sum of their rows, and columns some lack."""
     with ThreadPoolExecutor(min(_LISTING_THREADS, len(parts))) as pool:
         described = pool.map(partial(_describe_part, layout), parts)
         common, total = next(described)
+        names = dict.fromkeys(common.names)
         for part, (schema, n_rows) in zip(parts[1:], described, strict=True):
-            common = merged(common, schema, str(part.location))
+            common = merge(common, schema, str(part.location))
+            names |= dict.fromkeys(schema.names)
             total = None if total is None or n_rows is None else total + n_rows
-    return common, total
+    return common, total, [name for name in names if name not in common.names]
 
 
 def _describe_part(layout: Format, part: Part) -> tuple[pa.Schema, int | None]:

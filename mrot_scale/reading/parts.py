@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -35,6 +35,22 @@ class Part:
         """Values the part's `key=value` folders give to all of its rows."""
         steps = [step.partition("=") for step in self.name.split("/")[:-1] if "=" in step]
         return {key: None if text == _NO_VALUE else unquote(text) for key, _, text in steps}
+
+
+@dataclass(frozen=True)
+class Partitions:
+    """Some of the `key=value` folders of a table, as a source."""
+
+    location: Location
+    folders: tuple[str, ...]
+
+    def parts(self) -> "list[Part]":
+        """Return the files of these folders, by their paths below the whole table."""
+        return [
+            replace(part, name=f"{folder}/{part.name}")
+            for folder in self.folders
+            for part in parts_below(self.location / folder)
+        ]
 
 
 @dataclass(frozen=True)

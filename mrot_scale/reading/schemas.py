@@ -28,6 +28,15 @@ def check_names(names: list[str], where: str) -> None:
         )
 
 
+def shared(common: pa.Schema, found: pa.Schema, where: str) -> pa.Schema:
+    """Return the columns that both have, in the order of the first."""
+    mine, theirs = (
+        pa.schema([field for field in schema if field.name in other.names])
+        for schema, other in ((common, found), (found, common))
+    )
+    return merged(mine, theirs, where)
+
+
 def merged(common: pa.Schema, found: pa.Schema, where: str) -> pa.Schema:
     """Return the schema that holds both, in the order of the first; `where` is the second's."""
     missing = [name for name in common.names if name not in found.names]

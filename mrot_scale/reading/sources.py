@@ -14,7 +14,13 @@ from mrot_scale.reading.dask_tables import (
     is_dask_array,
     is_dask_frame,
 )
-from mrot_scale.reading.files import KIND_OF_SUFFIX, kind_of, open_folder, open_parts
+from mrot_scale.reading.files import (
+    KIND_OF_SUFFIX,
+    kind_of,
+    open_folder,
+    open_partitions,
+    open_parts,
+)
 from mrot_scale.reading.matrices import array_stream, row_array_stream
 from mrot_scale.reading.npy_files import open_npy, open_npz
 from mrot_scale.reading.objects import (
@@ -24,7 +30,7 @@ from mrot_scale.reading.objects import (
     reader_stream,
 )
 from mrot_scale.reading.opening import explained
-from mrot_scale.reading.parts import identity_of, parts_below, single_part
+from mrot_scale.reading.parts import Partitions, identity_of, parts_below, single_part
 from mrot_scale.reading.stream import BATCH_ROWS, TableStream
 from mrot_scale.storing.location import Location
 
@@ -36,9 +42,16 @@ def open_source(source: Any, *, id_column: str | None = None) -> TableStream:
 
     `id_column` names the column whose values CSV files must not have widened to decimals.
     """
+    if isinstance(source, Partitions):
+        return open_partitions(source, id_column)
     if isinstance(source, str | os.PathLike | Location):
         return _open_location(Location(source), id_column)
     return _open_object(source)
+
+
+def is_at_rest(source: Any) -> bool:
+    """Tell whether a source is files, known by their names, sizes and stamps."""
+    return isinstance(source, str | os.PathLike | Location | Partitions)
 
 
 def _open_location(location: Location, id_column: str | None) -> TableStream:

@@ -57,8 +57,8 @@ def recorded(run: Location, **facts: Any) -> Iterator[RunLog]:
     try:
         yield log
     except BaseException as error:
-        log.write("ended", **_told(error))
-        _write_soon(run / LAST_ERROR, _pretty({"at": _now(), **_told(error)}))
+        log.write("ended", **told(error))
+        _write_soon(run / LAST_ERROR, _pretty({"at": _now(), **told(error)}))
         raise
     else:
         log.write("done")
@@ -93,7 +93,8 @@ def read_last_error(run: Location) -> dict[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
-def _told(error: BaseException) -> dict[str, Any]:
+def told(error: BaseException) -> dict[str, Any]:
+    """Return what an error is: its exit code, its kind, its message, where it happened."""
     code = error.exit_code if isinstance(error, MrotError) else _exit_code(error)
     notes = [str(note) for note in getattr(error, "__notes__", [])]
     return {

@@ -1,0 +1,103 @@
+"""Which model scores a partition: one that is named, chosen, or fitted when policy says so."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from mrot_scale.config import Config
+from mrot_scale.drift import largest, profile_drift, training_profile
+from mrot_scale.progress import Report
+from mrot_scale.scheduled.partitions import Lake, Partition
+from mrot_scale.scheduled.policy import due, first_fit, is_before, promoted
+from mrot_scale.scheduled.profiling import night_profile, opened_model
+from mrot_scale.scheduled.registry import ModelEntry, Registry
+from mrot_scale.scheduled.training import fitted_model
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A model, and why it was chosen."""
+
+    entry: ModelEntry
+    why: str
+    is_new: bool
+    """Whether it was fitted for this very partition."""
+
+
+def choose_model(
+    registry: Registry,
+    lake: Lake,
+    partition: Partition,
+    config: Config,
+    progress: Report | None = None,
+) -> Choice:
+    """Return the model of a partition, fitting what is due."""
+    if config.nightly.model is not None:
+        return Choice(registry.named(config.nightly.model), f"named {config.nightly.model}", False)
+    value = fitted_for(registry, lake, partition, config, progress)
+    chosen = promoted(partition.value, value, registry.promotions())
+    if chosen is not None:
+        return Choice(registry.entry(chosen.model), f"promoted from {chosen.start}", False)
+    entry = fitted_model(registry, lake, lake.partition(value), config, progress)
+    return Choice(entry, f"fitted for {value}", value == partition.value)
+
+
+def fitted_for(
+    registry: Registry,
+    lake: Lake,
+    partition: Partition,
+    config: Config,
+    progress: Report | None = None,
+) -> str:
+    """Return the partition whose model a partition gets by policy."""
+    settings = config.nightly
+    first = first_fit(partition.value, list(registry.fits()), settings.refit_from)
+    regular = due(partition.value, first, settings.refit_every, lake.values)
+    if settings.refit_drift is None or not is_before(first, partition.value):
+        return regular
+    last = first
+    for before in lake.until(partition.value, len(lake.values)):
+        if not is_before(first, before.value):
+            continue
+        regularly = due(before.value, first, settings.refit_every, lake.values)
+        last = regularly if is_before(last, regularly) else last
+        if last != before.value and _has_drifted(registry, lake, before, last, config, progress):
+            last = before.value
+    return regular if is_before(last, regular) else last
+
+
+def _has_drifted(
+    registry: Registry,
+    lake: Lake,
+    partition: Partition,
+    fitted_for: str,
+    config: Config,
+    progress: Report | None,
+) -> bool:
+    """Tell whether a partition is unlike the training rows of the model it would get.
+
+    What was found once holds: rows that come late do not change which model was used.
+    """
+    known = registry.decision(partition)
+    if known is None:
+        entry = fitted_model(registry, lake, lake.partition(fitted_for), config, progress)
+        registry.record_decision(partition, _compared(entry, lake, partition, config))
+        known = registry.decision(partition) or {}
+    limit = config.nightly.refit_drift
+    return limit is not None and float(known.get("psi", 0.0)) > limit
+
+
+def _compared(
+    entry: ModelEntry, lake: Lake, partition: Partition, config: Config
+) -> dict[str, Any]:
+    """Return the largest drift of a partition's columns against a model's training rows."""
+    model = opened_model(entry)
+    before = training_profile(model.fitted, model.schema, model.method(config))
+    now = night_profile(model, lake, partition, config, with_scores=False)
+    if before is None or now is None:
+        return {"psi": 0.0, "column": None, "model": entry.id}
+    worst = largest(profile_drift(model.schema, before, now)[:-1])
+    return {
+        "psi": 0.0 if worst is None else max(worst.psi - 2 * worst.chance, 0.0),
+        "column": None if worst is None else worst.name,
+        "model": entry.id,
+    }

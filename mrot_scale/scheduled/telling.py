@@ -1,0 +1,120 @@
+"""What a run leaves behind for people and for watchers: report, metrics, alerts."""
+
+import time
+import warnings
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from mrot_scale.config_nightly import NightlyConfig
+from mrot_scale.errors import MrotError
+from mrot_scale.profiles import Profile
+from mrot_scale.scheduled.alerts import Alert, event_of, send
+from mrot_scale.scheduled.layout import Layout
+from mrot_scale.scheduled.metrics import Figures, write_metrics
+from mrot_scale.scheduled.partitions import Partition, values_until
+from mrot_scale.scheduled.report import write_report
+from mrot_scale.scheduled.state import PartitionState, all_states
+
+_LEVELS = {"ok": 0, "warn": 1, "fail": 2}
+
+
+class UntoldWarning(UserWarning):
+    """A report, metrics or a state could not be written."""
+
+
+@contextmanager
+def unfailing(what: str) -> Iterator[None]:
+    """Turn what goes wrong into a warning: the run has ended as it has."""
+    try:
+        yield
+    except (MrotError, OSError) as error:
+        warnings.warn(f"Cannot write the {what}: {error}", UntoldWarning, stacklevel=3)
+
+
+class Ending:
+    """The end of one run of a partition."""
+
+    def __init__(
+        self,
+        layout: Layout,
+        partition: Partition,
+        settings: NightlyConfig,
+        before: PartitionState | None,
+    ) -> None:
+        self._layout, self._partition, self._settings = layout, partition, settings
+        self._before = before
+
+    def tell(self, facts: dict[str, Any], profile: Profile | None) -> None:
+        """Write report and metrics, and send an alert where there is something to tell."""
+        if not facts.get("skipped"):  # there is a report of what was published
+            with unfailing("report"):
+                write_report(self._layout, self._partition, facts, profile)
+        with unfailing("metrics"):
+            states = all_states(self._layout, self._partition.key)
+            found = figures(facts, Counter(state.status for state in states.values()))
+            write_metrics(self._layout, found, self._settings.metrics)
+            if not facts.get("skipped"):
+                self._alert(facts, states)
+
+    def _alert(self, facts: dict[str, Any], states: dict[str, PartitionState]) -> None:
+        level = level_of(facts)
+        event = event_of(level, self._was_fine(states))
+        if event is None:
+            return
+        alert = Alert(
+            event=event,
+            job=str(self._layout.root),
+            partition=str(self._partition),
+            reason=facts["reason"] or _reason(facts) or "all gates are passed again",
+            report=str(self._layout.report(self._partition)),
+            run_id=facts["run_id"],
+            exit_code=facts["exit_code"],
+        )
+        send(alert, self._settings)
+
+    def _was_fine(self, states: dict[str, PartitionState]) -> bool:
+        """Tell whether neither this partition's last run nor the one before it had a problem."""
+        until = values_until(list(states), self._partition.value)
+        before = [value for value in until if value != self._partition.value]
+        known = [self._before, states[before[-1]] if before else None]
+        return all(state is None or state.level == "ok" for state in known)
+
+
+def level_of(facts: dict[str, Any]) -> str:
+    """Return how a run went, at worst."""
+    if facts["exit_code"]:
+        return "fail"
+    levels = [gate["level"] for gate in facts.get("gates", [])]
+    return max(levels, key=_LEVELS.__getitem__, default="ok")
+
+
+def _reason(facts: dict[str, Any]) -> str:
+    warned = [g for g in facts.get("gates", []) if g["level"] != "ok"]
+    return "; ".join(f"{gate['gate']}: {gate['message']}" for gate in warned)
+
+
+def figures(facts: dict[str, Any], statuses: Counter[str]) -> Figures:
+    """Return what a run is watched by."""
+    now, rows = time.time(), facts.get("rows")
+    found: Figures = {
+        "last_run_timestamp_seconds": now,
+        "last_exit_code": facts["exit_code"],
+        "run_seconds": facts["seconds"],
+        "attempts": facts["attempts"],
+        "stage_seconds": facts["stages"],
+        "partitions": dict(statuses),
+        "gate_level": {gate["gate"]: _LEVELS[gate["level"]] for gate in facts.get("gates", [])},
+    }
+    if facts["status"] == "published":
+        found["last_success_timestamp_seconds"] = now
+    if rows and facts["status"] == "published":
+        found["rows_scored"] = rows["rows"]
+        found["flagged_ratio"] = rows["flagged"] / max(rows["rows"], 1)
+        found["missing_ratio"] = rows["missing"] / max(rows["rows"], 1)
+    for name in ("psi", "ks"):
+        found[f"drift_{name}"] = {drift["name"]: drift[name] for drift in facts.get("drift", [])}
+    groups = facts.get("groups", {})
+    found["group_flagged_ratio"] = {name: f / max(n, 1) for name, (n, f) in groups.items()}
+    return found
