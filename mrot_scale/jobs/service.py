@@ -85,11 +85,25 @@ def _with_vectors(table: Any, schema: Schema) -> Any:
 
 
 def open_scores(parquet: str | Path) -> Any:
-    """Return published Parquet scores as a pyarrow dataset, wherever they are."""
-    place = resolve(Location(parquet))
+    """Return published Parquet scores as a pyarrow dataset, wherever they are.
+
+    Those of `nightly`, a folder of partitions, are one dataset.
+    """
+    visible = Location(parquet)
+    place = resolve(visible)
     handler = pafs.PyFileSystem(pafs.FSSpecHandler(place.filesystem))
     path = place.filesystem._strip_protocol(place.address)
+    if place == visible and not place.is_local:  # names do not lead anywhere there: pointers do
+        files = [file for name in place.names() if "=" in name for file in _files_of(place / name)]
+        return ds.dataset(files, filesystem=handler, partitioning="hive", partition_base_dir=path)
     return ds.dataset(path, filesystem=handler, partitioning="hive")
+
+
+def _files_of(partition: Location) -> list[str]:
+    """Return the files of the published generation of one partition."""
+    place = resolve(partition)
+    root = place.filesystem._strip_protocol(place.address)
+    return [f"{root}/{n}" for n in place.files_below() if n.endswith(".parquet") and n[0] != "_"]
 
 
 def rollback(scores: str | Path, to: str | None = None) -> tuple[str, str]:

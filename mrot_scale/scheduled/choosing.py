@@ -10,7 +10,7 @@ from mrot_scale.scheduled.partitions import Lake, Partition
 from mrot_scale.scheduled.policy import due, first_fit, is_before, promoted
 from mrot_scale.scheduled.profiling import night_profile, opened_model
 from mrot_scale.scheduled.registry import ModelEntry, Registry
-from mrot_scale.scheduled.training import fitted_model
+from mrot_scale.scheduled.training import fit_entry
 
 
 @dataclass(frozen=True)
@@ -84,6 +84,44 @@ def _has_drifted(
         known = registry.decision(partition) or {}
     limit = config.nightly.refit_drift
     return limit is not None and float(known.get("psi", 0.0)) > limit
+
+
+def fitted_model(
+    registry: Registry, lake: Lake, partition: Partition, config: Config, progress: Report | None
+) -> ModelEntry:
+    """Return the model of a partition, fitted now where none was before."""
+    known = registry.fits().get(partition.value)
+    if known is not None and registry.has(known):
+        return registry.entry(known)
+    used = lake.until(partition.value, config.nightly.training_partitions)
+    if not used:
+        lake.folder(partition)  # says that there is none
+    used = _fit_to_learn_from(registry, lake, partition, used, config, progress)
+    return fit_entry(registry, lake, partition, used, config, progress)
+
+
+def _fit_to_learn_from(
+    registry: Registry,
+    lake: Lake,
+    partition: Partition,
+    used: list[Partition],
+    config: Config,
+    progress: Report | None,
+) -> list[Partition]:
+    """Leave out partitions that gate `psi` would refuse by the model before.
+
+    This looks at inputs alone, so that it does not matter which partitions have run. A policy that
+    refits when there is drift wants to learn from it.
+    """
+    limit, before = config.gates.psi.fail, lake.previous(partition)
+    if limit is None or config.nightly.refit_drift is not None or before is None:
+        return used
+    value = fitted_for(registry, lake, before, config, progress)
+    if not is_before(value, partition.value):
+        return used
+    entry = fitted_model(registry, lake, lake.partition(value), config, progress)
+    found = [p for p in used if _compared(entry, lake, p, config)["psi"] <= limit]
+    return found or used
 
 
 def _compared(

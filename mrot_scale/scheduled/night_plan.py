@@ -15,6 +15,8 @@ from mrot_scale.scheduled.registry import Registry
 from mrot_scale.scheduled.state import read_state, settings_digest
 from mrot_scale.storing.location import Location
 
+_NO_ROWS = "fail (no rows)"
+
 
 @dataclass(frozen=True)
 class NightPlan:
@@ -59,9 +61,7 @@ def plan_night(
         files=len(files),
         bytes=sum(part.size for part in files),
         n_rows=n_rows,
-        action=_action(layout, lake, wanted, settings, id, again)
-        if n_rows != 0
-        else "fail (no rows)",
+        action=_NO_ROWS if n_rows == 0 else _action(layout, lake, wanted, settings, id, again),
         model=told,
         scores=str(layout.scores(wanted)),
     )

@@ -17,9 +17,9 @@ class Promotion:
 
 def first_fit(value: str, fitted: Sequence[str], start: str | None) -> str:
     """Return the partition the first model is, or will be, fitted for."""
-    if fitted:
-        return in_order(fitted)[0]
-    return start if start is not None and not is_before(value, start) else value
+    if start is not None:
+        return start
+    return in_order(fitted)[0] if fitted else value
 
 
 def is_before(value: str, other: str) -> bool:

@@ -24,19 +24,17 @@ _STORE = "training.store"
 _LEARNT_BY = ("id", "exclude", "times", "exclude_where", "by", "group_rows", "most_groups")
 
 
-def fitted_model(
-    registry: Registry, lake: Lake, partition: Partition, config: Config, progress: Report | None
+def fit_entry(
+    registry: Registry,
+    lake: Lake,
+    partition: Partition,
+    used: Sequence[Partition],
+    config: Config,
+    progress: Report | None,
 ) -> ModelEntry:
-    """Return the model of a partition, fitted now where none was before."""
-    known = registry.fits().get(partition.value)
-    if known is not None and registry.has(known):
-        return registry.entry(known)
-    used = lake.until(partition.value, config.nightly.training_partitions)
-    if not used:
-        lake.folder(partition)  # says that there is none
+    """Fit a model for a partition on some partitions, unless there is the same already."""
     source = lake.source(used)
-    terms = _terms(source, config)
-    id = model_id(partition.value, terms)
+    id = model_id(partition.value, _terms(source, config))
     with locked(registry.folder(id)):
         if not registry.has(id):
             _fit_all(registry, id, partition, source, config, progress)
