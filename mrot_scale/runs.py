@@ -4,12 +4,14 @@ import json
 from collections import Counter
 from dataclasses import dataclass
 from typing import Any, Literal
+from urllib.parse import quote
 
 from mrot_scale.digests import AnyPath
 from mrot_scale.errors import MissingInputError
 from mrot_scale.running.commit import RunFolder, is_run_folder
 from mrot_scale.running.lock import holder
 from mrot_scale.running.run_log import LOG, LOGS, read_last_error
+from mrot_scale.scheduled.run_record import read_night
 from mrot_scale.storing.location import Location
 
 State = Literal["running", "finished", "failed", "unfinished"]
@@ -54,12 +56,21 @@ def list_runs(folder: AnyPath) -> list[RunSummary]:
     if not place.is_folder():
         raise MissingInputError(f"Nothing at {place}.")
     found = [place / name for name in place.names() if not name.startswith(".")]
-    return [_summary(RunFolder.read(below)) for below in found if is_run_folder(below)]
+    return [_summary_at(below) for below in found if is_run_folder(below)]
+
+
+def _summary_at(place: Location) -> RunSummary:
+    night = read_night(place)
+    return _summary(RunFolder.read(place)) if night is None else _night_summary(place, night)
 
 
 def show_run(folder: AnyPath) -> RunDetails:
     """Return one run, found by its folder or by its output."""
-    run = RunFolder.read(_run_place(Location(folder)))
+    place = _run_place(Location(folder))
+    night = read_night(place)
+    if night is not None:
+        return RunDetails(_night_summary(place, night), night, [])
+    run = RunFolder.read(place)
     return RunDetails(_summary(run), run.fingerprint, _log_lines(run.location)[-_LINES_SHOWN:])
 
 
@@ -80,6 +91,17 @@ def _summary(run: RunFolder) -> RunSummary:
         None if run.finished else error,
         held,
     )
+
+
+def _night_summary(place: Location, night: dict[str, Any]) -> RunSummary:
+    """Return how a night's run stands; one that never said how it ended may have been killed."""
+    partition = night.get("partition", {})
+    name = f"{partition.get('key')}={quote(str(partition.get('value')), safe=' ')}"
+    held = holder(place.sibling("work") / name) if night.get("status") == "running" else None
+    code = night.get("exit_code")
+    error = {"code": code, "message": night.get("reason")} if code else None
+    ended: State = "unfinished" if code is None else "failed" if code else "finished"
+    return RunSummary(str(place), f"nightly {name}", "running" if held else ended, {}, error, held)
 
 
 def _state(run: RunFolder, held: Any, error: Any) -> State:
@@ -113,11 +135,13 @@ def _value(line: bytes) -> dict[str, Any] | None:
 def runs_text(runs: list[RunSummary]) -> str:
     """Return runs for people, a line each."""
     lines = [
-        f"{run.state:<11} {run.command:<7} {sum(run.committed.values()):>6} tasks  {run.folder}"
-        + _why(run)
-        for run in runs
+        f"{run.state:<11} {run.command:<7} {_tasks(run)}  {run.folder}" + _why(run) for run in runs
     ]
     return "\n".join(lines) or "no runs"
+
+
+def _tasks(run: RunSummary) -> str:
+    return f"{sum(run.committed.values()):>6} tasks" if run.committed else f"{'':>12}"
 
 
 def details_text(run: RunDetails) -> str:

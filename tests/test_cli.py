@@ -3,11 +3,14 @@
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from mrot_scale import __version__
+from mrot_scale.cli import app
 
 
 def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -37,6 +40,54 @@ def test_wrong_usage_is_exit_2() -> None:
 def test_help_has_an_example_and_version_answers() -> None:
     assert "Example: mrot-scale demo" in run("demo", "--help").stdout
     assert run("--version").stdout.strip() == f"mrot-scale {__version__}"
+
+
+def commands(group: Any, *before: str) -> Iterator[tuple[tuple[str, ...], Any]]:
+    for name, command in getattr(group, "commands", {}).items():
+        if hasattr(command, "commands"):
+            yield from commands(command, *before, name)
+        else:
+            yield (*before, name), command
+
+
+WRITERS = {
+    ("ingest",),
+    ("fit",),
+    ("score",),
+    ("nightly",),
+    ("backfill",),
+    ("gc",),
+    ("models", "promote"),
+    ("rollback",),
+    ("certificates",),
+    ("config", "init"),
+    ("demo",),
+}
+
+
+def test_every_command_has_an_example_and_each_that_writes_a_dry_run() -> None:
+    from typer.main import get_command
+
+    found = dict(commands(get_command(app)))
+    assert set(found) >= WRITERS
+    for words, command in found.items():
+        assert (command.epilog or "").startswith("Example: mrot-scale"), words
+        options = {option for parameter in command.params for option in parameter.opts}
+        assert ("--dry-run" in options) == (words in WRITERS), words
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_shells_can_complete_commands(shell: str) -> None:
+    name = {"_MROT_SCALE_COMPLETE": f"source_{shell}", "SHELL": f"/bin/{shell}"}
+    done = subprocess.run(
+        [Path(sys.executable).with_name("mrot-scale")],
+        env={**os.environ, **name},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert "_MROT_SCALE_COMPLETE" in done.stdout, done.stderr
 
 
 def test_a_missing_libgomp_is_named_in_one_line(tmp_path: Path) -> None:

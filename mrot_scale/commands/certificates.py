@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 import yaml
 
+from mrot_scale.commands.options import JustShow
+
 if TYPE_CHECKING:
     from mrot_scale.certificates import Certificates
 
@@ -30,11 +32,16 @@ def certificates(
     days: Annotated[
         int, typer.Option(min=1, max=3650, help="Days until the certificates expire.")
     ] = 365,
+    dry_run: JustShow = False,
 ) -> None:
     """Make the certificates of an encrypted Dask cluster, and show how to use them."""
     from mrot_scale.certificates import make_certificates
 
-    typer.echo(_instructions(make_certificates(folder, host or [socket.gethostname()], days=days)))
+    hosts = host or [socket.gethostname()]
+    if dry_run:
+        typer.echo(f"would make certificates for {', '.join(hosts)}, for {days} days, in {folder}")
+        return
+    typer.echo(_instructions(make_certificates(folder, hosts, days=days)))
 
 
 def _instructions(made: "Certificates") -> str:

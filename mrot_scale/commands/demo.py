@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mrot_scale.commands.options import Workers
+from mrot_scale.commands.options import JustShow, Workers
 
 if TYPE_CHECKING:
     from mrot_scale.demo import DemoResult
@@ -18,11 +18,15 @@ def demo(
     rows: Annotated[int, typer.Option(min=1_000, help="Rows of the table.")] = 1_000_000,
     seed: Annotated[int, typer.Option(min=0, help="Seed of table and method.")] = 0,
     workers: Workers = None,
+    dry_run: JustShow = False,
 ) -> None:
     """Make a table of pump readings with planted anomalies, ingest, fit, score, and compare."""
     from mrot_scale.demo import run_demo
     from mrot_scale.progress import shown_progress
 
+    if dry_run:
+        typer.echo(f"would make a table of {rows:,} readings, a store, a model and scores in {out}")
+        return
     with shown_progress() as report:
         result = run_demo(out, n_rows=rows, seed=seed, workers=workers, report=report)
     typer.echo(_demo_text(result))

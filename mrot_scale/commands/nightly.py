@@ -11,6 +11,7 @@ from mrot_scale.commands.options import (
     Cluster,
     ConfigFile,
     Insecure,
+    JustShow,
     OutputForm,
     Settings,
     Workers,
@@ -29,7 +30,6 @@ Target = Annotated[
     str, typer.Argument(metavar="OUTPUT", help="Folder for scores, models, runs and reports.")
 ]
 Job = Annotated[str, typer.Argument(metavar="OUTPUT", help="Output of nightly.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done. Do nothing.")]
 
 
 def nightly(
@@ -59,7 +59,7 @@ def nightly(
     skip_exit_code: Annotated[
         bool, typer.Option("--skip-exit-code", help=f"Exit {NOTHING_TO_DO} if nothing was to do.")
     ] = False,
-    dry_run: DryRun = False,
+    dry_run: JustShow = False,
     output: OutputForm = "text",
 ) -> None:
     """Score one partition of a lake, check the result, and publish it if all is well."""
@@ -106,7 +106,7 @@ def backfill(
     skip_exit_code: Annotated[
         bool, typer.Option("--skip-exit-code", help=f"Exit {NOTHING_TO_DO} if nothing was to do.")
     ] = False,
-    dry_run: DryRun = False,
+    dry_run: JustShow = False,
     output: OutputForm = "text",
 ) -> None:
     """Run all partitions of a range that have not run yet, or that have changed since."""
@@ -138,7 +138,7 @@ def gc(
     output_folder: Job,
     keep_runs: Annotated[int, typer.Option(min=0, help="Runs to keep, the latest.")] = 14,
     keep_days: Annotated[int, typer.Option(min=0, help="Days to keep everything for.")] = 30,
-    dry_run: DryRun = False,
+    dry_run: JustShow = False,
     output: OutputForm = "text",
 ) -> None:
     """Remove what is neither published, nor referenced, nor recent."""
@@ -181,7 +181,7 @@ def promote(
     model: Annotated[str, typer.Argument(help="Id of a model, or latest.")],
     start: Annotated[str, typer.Option("--from", help="First partition it is to score.")],
     key: Annotated[str, typer.Option(help="Key of the partitions.")] = "date",
-    dry_run: DryRun = False,
+    dry_run: JustShow = False,
     output: OutputForm = "text",
 ) -> None:
     """Score partitions from one on with a certain model, until a later fit."""

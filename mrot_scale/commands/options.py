@@ -38,6 +38,7 @@ NewRun = Annotated[
 DryRun = Annotated[
     bool, typer.Option("--dry-run", help="Show the plan: tasks, bytes, memory, time. Run nothing.")
 ]
+JustShow = Annotated[bool, typer.Option("--dry-run", help="Show what would be done. Do nothing.")]
 OutputForm = Annotated[Output, typer.Option("--output", help="How the result is printed.")]
 IdColumn = Annotated[
     str | None, typer.Option("--id", help="Column that names each row once.", metavar="COLUMN")

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from mrot_scale.commands.options import OutputForm
+from mrot_scale.commands.options import JustShow, OutputForm
 from mrot_scale.commands.printing import print_json
 
 runs_app = typer.Typer(
@@ -47,13 +47,14 @@ def rollback(
     to: Annotated[
         str | None, typer.Option(help="Generation to go to; the one before, when omitted.")
     ] = None,
+    dry_run: JustShow = False,
     output: OutputForm = "text",
 ) -> None:
     """Let published scores be again what they were before; nothing is computed or removed."""
     from mrot_scale.jobs.service import rollback as roll_back
 
     for path in paths:
-        was, now = roll_back(path, to)
+        was, now = roll_back(path, to, dry_run=dry_run)
         if output == "json":
             print_json({"path": path, "was": was, "now": now})
         else:

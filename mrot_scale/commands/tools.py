@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from mrot_scale.commands.options import ConfigFile, OutputForm, Settings, set_overrides
+from mrot_scale.commands.options import ConfigFile, JustShow, OutputForm, Settings, set_overrides
 from mrot_scale.commands.printing import print_json
 from mrot_scale.errors import ConfigError, OutputError
 
@@ -84,7 +84,7 @@ def show(config: ConfigFile = None, set: Settings = None) -> None:
     typer.echo(show_config(load_config(config, overrides=set_overrides(set))), nl=False)
 
 
-@config_app.command("schema")
+@config_app.command("schema", epilog="Example: mrot-scale config schema > settings.schema.json")
 def schema() -> None:
     """Print the JSON schema of settings files."""
     from mrot_scale.config_text import schema_text
@@ -95,11 +95,12 @@ def schema() -> None:
 @config_app.command("init", epilog="Example: mrot-scale config init settings.yaml")
 def init(
     path: Annotated[Path | None, typer.Argument(help="New file; printed when omitted.")] = None,
+    dry_run: JustShow = False,
 ) -> None:
     """Write a settings file with every default and what it means."""
     from mrot_scale.config_text import initial_text
 
-    if path is None:
+    if path is None or dry_run:
         typer.echo(initial_text(), nl=False)
         return
     try:

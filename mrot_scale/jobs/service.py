@@ -106,8 +106,10 @@ def _files_of(partition: Location) -> list[str]:
     return [f"{root}/{n}" for n in place.files_below() if n.endswith(".parquet") and n[0] != "_"]
 
 
-def rollback(scores: str | Path, to: str | None = None) -> tuple[str, str]:
+def rollback(
+    scores: str | Path, to: str | None = None, *, dry_run: bool = False
+) -> tuple[str, str]:
     """Let published scores be an earlier generation again; return which it was and which it is."""
     place = Location(scores)
     with locked(place):
-        return publish.rollback(place, to)
+        return publish.rollback(place, to, dry_run=dry_run)

@@ -235,7 +235,7 @@ def current(visible: Location) -> str | None:
     return visible.path.readlink().name if _is_our_link(visible) else None
 
 
-def rollback(visible: Location, to: str | None = None) -> tuple[str, str]:
+def rollback(visible: Location, to: str | None = None, *, dry_run: bool = False) -> tuple[str, str]:
     """Let a name lead to an earlier generation again; return which it was and which it is now."""
     was = current(visible)
     if was is None:
@@ -247,7 +247,8 @@ def rollback(visible: Location, to: str | None = None) -> tuple[str, str]:
     target = earlier[-1] if to is None else to
     if target not in known:
         raise MissingInputError(f"{visible} has no generation {target}: {', '.join(known)}.")
-    _move(visible, target, tuple(history(visible)))
+    if not dry_run:
+        _move(visible, target, tuple(history(visible)))
     return was, target
 
 

@@ -1,5 +1,6 @@
 """What a run was asked, did and found: `run.json`, written as it begins and however it ends."""
 
+import json
 import os
 import socket
 import sys
@@ -11,12 +12,13 @@ from typing import Any
 from uuid import uuid4
 
 from mrot_scale.config import Config
-from mrot_scale.errors import MrotError
+from mrot_scale.errors import MissingInputError, MrotError
 from mrot_scale.progress import Report
 from mrot_scale.running.run_log import told
 from mrot_scale.running.worker_checks import worker_versions
 from mrot_scale.scheduled.layout import Layout, json_bytes
 from mrot_scale.scheduled.partitions import Partition
+from mrot_scale.storing.location import Location
 from mrot_scale.storing.manifest import Entry
 
 FORMAT = "mrot-scale-nightly-run"
@@ -92,6 +94,15 @@ class RunRecord:
                 report(stage, done, total)
 
         return both
+
+
+def read_night(place: Location) -> dict[str, Any] | None:
+    """Return the record of a night's run, None if the folder is of another kind of run."""
+    try:
+        found = json.loads((place / RUN_FILE).read())
+    except (ValueError, RecursionError, MissingInputError):
+        return None
+    return found if isinstance(found, dict) and found.get("format") == FORMAT else None
 
 
 def shown_settings(config: Config) -> dict[str, Any]:
