@@ -1,6 +1,6 @@
 """What a night costs beside plain scoring: the same Parquet partition by `nightly` and by `score`.
 
-    python -m benchmarks.nightly [--rows 1e6] [--features 32] [--workers 2] [--repeats 3] [--out DIR]
+    python -m benchmarks.nightly [--rows 1e6] [--features 32] [--repeats 3] [--out DIR]
 
 Both are commands in processes of their own and take turns; the model is there before. The night
 before has been scored, as it has on any but the first night. Medians are compared.
@@ -29,9 +29,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         claim_folder(options.out, REPORT)
     with tempfile.TemporaryDirectory(dir=options.scratch) as folder:
         rows = measure(Path(folder), options)
-    found = {"rows": rows, "cost": cost(rows), "versions": versions(_LIBRARIES)}
-    print(table(found["cost"]), flush=True)
+    print(table(cost(rows)), flush=True)
     if options.out:
+        found = {"rows": rows, "cost": cost(rows), "versions": versions(_LIBRARIES)}
         (options.out / REPORT).write_text(json_lines(found), encoding="utf-8")
 
 
@@ -51,9 +51,8 @@ def measure(folder: Path, options: argparse.Namespace) -> list[dict[str, Any]]:
             "nightly": _nightly(NIGHTS[1], "--again", *workers),
         }
         for command in reversed(list(words)) if repeat % 2 else list(words):
-            rows.append(
-                {"command": command, "repeat": repeat} | run_watched(words[command], folder)
-            )
+            found = run_watched(words[command], folder)
+            rows.append({"command": command, "repeat": repeat, **found})
     return rows
 
 

@@ -121,6 +121,7 @@ class FittedModel:
         """Return the uncalibrated value of finite rows: higher is more anomalous."""
         if method == "effort":
             return combine_views(self.rarity(rows, threads))
+        self.score_model.prepare(len(rows))
         if self.is_hybrid:
             rows = np.column_stack([rows, self.rarity(rows, threads)])
         return in_blocks(self.score_model.predict, rows, threads)

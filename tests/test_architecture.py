@@ -16,6 +16,7 @@ ONE_IMPORTER = {
     "fsspec": "storing/location.py",
     "faiss": "method/neighbours.py",
     "jinja2": "scheduled/report.py",
+    "numba": "model/tree_walk.py",
     "ot": "method/transport.py",
     "lightgbm": "model/lightgbm_model.py",
     "prometheus_client": "scheduled/metrics.py",

@@ -100,6 +100,7 @@ def score_chunk(
     """Score the rows of one chunk."""
     opened, fitted = open_store(store), open_model(model, identity)
     wanted = ScoreOptions(**{**options, "keep": tuple(options["keep"])})
+    fitted.score_model.prepare(opened.n_rows)
     stored = opened.read_chunk(chunk)
     models = [GroupModel(*group) for group in groups]
     members = _members(opened, chunk, stored, wanted, models)

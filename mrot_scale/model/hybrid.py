@@ -32,6 +32,10 @@ class HybridModel:
         assert isinstance(plain, LightgbmModel)
         self.trees, self.plain = trees, plain
 
+    def prepare(self, n_rows: int) -> None:
+        """Get ready for many rows."""
+        self.trees.prepare(n_rows)
+
     def predict(self, rows: Floats) -> Floats:
         """Return raw scores of rows with their rarities as last columns."""
         return self.trees.predict(rows)

@@ -32,6 +32,9 @@ class ScoreModel(Protocol):
 
     def predict(self, rows: Floats) -> Floats: ...
 
+    def prepare(self, n_rows: int) -> None:
+        """Get ready for many rows."""
+
 
 class SklearnModel:
     """A scikit-learn regressor together with the rows it learnt from."""
@@ -39,6 +42,9 @@ class SklearnModel:
     def __init__(self, kind: str, regressor: Any, rows: Floats, targets: Floats) -> None:
         self.kind, self.rows, self.targets = kind, rows, targets
         self._regressor = clone(regressor).fit(rows, targets)
+
+    def prepare(self, n_rows: int) -> None:
+        """Nothing makes it faster."""
 
     def predict(self, rows: Floats) -> Floats:
         return np.asarray(self._regressor.predict(rows), dtype=np.float64)
