@@ -22,6 +22,7 @@ from mrot_scale.jobs.ingest_job import ingest
 from mrot_scale.jobs.opening import quiet
 from mrot_scale.jobs.score_job import Scored, score
 from mrot_scale.jobs.service import open_scores, score_rows
+from mrot_scale.model.lightgbm_model import check_lightgbm_loads
 from mrot_scale.progress import Report, StageTimes
 from mrot_scale.running.worker_checks import worker_versions
 from mrot_scale.synthetic import LOG_KINDS, LOG_SCHEMA, n_blocks, pump_log
@@ -83,6 +84,7 @@ def run_demo(
     out: Path, *, n_rows: int, seed: int, workers: int | None = None, report: Report | None = None
 ) -> DemoResult:
     """Run the path, everything below `out`; one that was interrupted is gone on with."""
+    check_lightgbm_loads()
     path = _Path(out, demo_config(seed, workers), report or quiet)
     times = StageTimes()
     prepare_folder(out, {"rows": n_rows, "seed": seed, "versions": worker_versions()})

@@ -26,6 +26,7 @@ from mrot_scale.jobs.opening import (
 )
 from mrot_scale.jobs.planning import plan_fit_job
 from mrot_scale.model.columns import load_schema
+from mrot_scale.model.lightgbm_model import check_lightgbm_loads
 from mrot_scale.progress import Report
 from mrot_scale.running.commit import RunFolder
 from mrot_scale.running.lock import locked
@@ -74,6 +75,7 @@ def fit(
     """
     target, settings = Location(model), settled(config, cluster={"workers": workers})
     check_condition(exclude_where)
+    check_lightgbm_loads()
     with locked(target, run_location(settings, target)):
         return _fit(store, target, settings, exclude_where, id, new_run, progress)
 

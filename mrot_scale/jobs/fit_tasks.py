@@ -65,26 +65,14 @@ from mrot_scale.standing import (
     stand_by_routes,
     trusted,
 )
-from mrot_scale.storing.location import Location
-from mrot_scale.storing.manifest import MANIFEST, Entry
 from mrot_scale.storing.schema import Schema
-from mrot_scale.storing.store import FeatureStore
+from mrot_scale.storing.store import FeatureStore, open_store
 
 Floats = NDArray[np.float64]
 Json = Any
 
 STANDING_ARRAYS = ("mean_logs", "target_rarity", "seen_rarity", "unseen_rarity")
 _NO_ID = -1
-
-
-def open_store(address: str) -> FeatureStore:
-    """Return the store at an address, opened once per worker unless it was replaced."""
-    return _open_store(address, Entry.of((Location(address) / MANIFEST).read()).sha256)
-
-
-@lru_cache(2)
-def _open_store(address: str, identity: str) -> FeatureStore:
-    return FeatureStore.open(Location(address))
 
 
 @lru_cache(2)

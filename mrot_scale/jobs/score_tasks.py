@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from mrot_scale.config import Method, NonFinite
 from mrot_scale.encoding import Decoder, category_counts
 from mrot_scale.errors import ModelMismatchError
-from mrot_scale.jobs.fit_tasks import open_store
 from mrot_scale.model.hybrid import Explaining
 from mrot_scale.model.persist import load_model, model_schema
 from mrot_scale.profiles import count_scores, count_values, sampled_rows
@@ -25,7 +24,7 @@ from mrot_scale.scoring import FittedModel
 from mrot_scale.storing.arrays import ArraySpec
 from mrot_scale.storing.location import Location
 from mrot_scale.storing.manifest import MANIFEST, Entry
-from mrot_scale.storing.store import FeatureStore
+from mrot_scale.storing.store import FeatureStore, open_store
 
 Floats = NDArray[np.float64]
 

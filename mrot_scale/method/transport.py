@@ -6,11 +6,11 @@ before and every plan after the call; what cannot be trusted is a `SolverError` 
 
 import warnings
 from dataclasses import dataclass
+from functools import cache
 from threading import Lock
 from typing import Any
 
 import numpy as np
-import ot
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
@@ -52,6 +52,14 @@ class Plan:
 
     eps: float = 0.0
     """Entropic regularisation in units of the cost; 0 for an exact plan."""
+
+
+@cache
+def _pot() -> Any:
+    """Return POT, loaded when first needed: scoring by trees does without its many imports."""
+    import ot
+
+    return ot
 
 
 def efforts_of(
@@ -172,7 +180,7 @@ def _network_simplex(cost: Floats, masses: Floats, limit: int) -> tuple[Floats, 
     # Its warnings are checked as result codes; filters are the process's, so one thread at a time.
     with _WARNING_FILTERS, warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        matrix, log = ot.emd(
+        matrix, log = _pot().emd(
             masses, masses, cost / scale, numItermax=limit, log=True, check_marginals=False
         )
     return matrix, {**log, "u": log["u"] * scale, "v": log["v"] * scale}
@@ -198,7 +206,7 @@ def _entropic(cost: Floats, eps: float, masses: Floats, name: str) -> Plan:
 
 def _sinkhorn_prices(scaled: Floats, masses: Floats, exact: Plan, reg: float) -> Floats:
     with np.errstate(all="ignore"):  # what is not finite fails the check that follows
-        _, log = ot.bregman.sinkhorn_log(
+        _, log = _pot().bregman.sinkhorn_log(
             masses,
             masses,
             scaled,

@@ -6,8 +6,6 @@ lose some of what the efforts know. How much is measured on rows they have not s
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import spearmanr
-from sklearn.metrics import roc_auc_score
 
 from mrot_scale.config import MethodConfig
 from mrot_scale.model.lightgbm_model import LightgbmModel
@@ -65,6 +63,8 @@ def distillation_loss(outputs: Floats, targets: Floats) -> float:
     highest = np.sort(targets)[::-1]
     counts = sorted({max(1, round(share * len(targets))) for share in TOP_SHARES})
     tops = [targets >= highest[n - 1] for n in counts]  # equal targets stay together
+    from sklearn.metrics import roc_auc_score
+
     found = [1 - roc_auc_score(top, outputs) for top in tops if not top.all()]
     return 100 * max(float(np.mean(found or [0.0])), 1 - _rank_correlation(outputs, targets))
 
@@ -78,4 +78,6 @@ def mean_of_copies(rows: Floats, targets: Floats) -> Floats:
 def _rank_correlation(outputs: Floats, targets: Floats) -> float:
     if np.ptp(outputs) == 0 or np.ptp(targets) == 0:  # the same order only if neither has any
         return float(np.ptp(outputs) == np.ptp(targets))
+    from scipy.stats import spearmanr
+
     return float(spearmanr(outputs, targets).statistic)

@@ -5,6 +5,7 @@ checked here before training and texts by `booster_text` before parsing.
 """
 
 from collections.abc import Callable, Sequence
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -13,16 +14,6 @@ from numpy.typing import NDArray
 from mrot_scale.errors import DataError, MissingLibraryError
 from mrot_scale.model.booster_text import canonical_text, check_booster_text
 from mrot_scale.model.tree_walk import CompleteTrees, can_compile, complete_trees
-
-try:
-    import lightgbm
-except OSError as error:  # the wheel is there, the OpenMP runtime of the system is not
-    if "libgomp" not in str(error):
-        raise
-    raise MissingLibraryError(
-        "LightGBM cannot load the OpenMP runtime libgomp.so.1. "
-        "Install it (Debian and Ubuntu: apt-get install libgomp1) and run again."
-    ) from None
 
 Floats = NDArray[np.float64]
 
@@ -52,9 +43,14 @@ class LightgbmModel:
 
     kind = "lightgbm"
 
-    def __init__(self, booster: Any) -> None:
-        self._booster = booster
+    def __init__(self, text: str) -> None:
+        self._text = text
         self._walked: CompleteTrees | None = None
+
+    @cached_property
+    def _booster(self) -> Any:
+        """The trees in LightGBM's own form, made when first needed: many never are."""
+        return _lightgbm().Booster(model_str=self._text)
 
     def prepare(self, n_rows: int) -> None:
         """Get ready for many rows: from so many on, compiling pays."""
@@ -74,7 +70,7 @@ class LightgbmModel:
 
     def text(self) -> str:
         """Return the model in LightGBM's own text format, the same for any number of threads."""
-        return canonical_text(str(self._booster.model_to_string()))
+        return self._text
 
 
 def _is_finite(rows: Floats) -> bool:
@@ -92,34 +88,62 @@ def train_lightgbm_parts(
     loaders: Sequence[Callable[[], Floats]], targets: Floats, *, seed: int
 ) -> LightgbmModel:
     """Return the trees that learn from rows too many for memory, loaded part by part."""
-    return _train([_PartRows(load) for load in loaders], targets, seed)
+    return _train([_part_rows()(load) for load in loaders], targets, seed)
 
 
 def _train(rows: Any, targets: Floats, seed: int) -> LightgbmModel:
     if not (np.isfinite(targets).all() and targets.min() >= 0 and targets.max() <= 1):
         raise DataError("Targets of the score model must be finite and in [0, 1].")
     settings = {**_SETTINGS, "seed": seed % 2**31}
-    data = lightgbm.Dataset(rows, targets, params={"verbosity": -1}, free_raw_data=True)
-    return LightgbmModel(lightgbm.train(settings, data, num_boost_round=N_TREES))
+    library = _lightgbm()
+    data = library.Dataset(rows, targets, params={"verbosity": -1}, free_raw_data=True)
+    booster = library.train(settings, data, num_boost_round=N_TREES)
+    return LightgbmModel(canonical_text(str(booster.model_to_string())))
 
 
-class _PartRows(lightgbm.Sequence):  # type: ignore[misc]
-    """Rows of one part as LightGBM asks for them: one by one for its bins, then by ranges."""
+@cache
+def _lightgbm() -> Any:
+    """Return LightGBM, loaded when first needed: it brings half a dozen libraries with it."""
+    try:
+        import lightgbm
+    except OSError as error:  # the wheel is there, the OpenMP runtime of the system is not
+        if "libgomp" not in str(error):
+            raise
+        raise MissingLibraryError(
+            "LightGBM cannot load the OpenMP runtime libgomp.so.1. "
+            "Install it (Debian and Ubuntu: apt-get install libgomp1) and run again."
+        ) from None
+    return lightgbm
 
-    batch_size = 65_536
 
-    def __init__(self, load: Callable[[], Floats]) -> None:
-        self._load, self._n_rows = load, len(load())
+def check_lightgbm_loads() -> None:
+    """Say what is missing where LightGBM cannot be loaded, before anything else is done."""
+    _lightgbm()
 
-    def __getitem__(self, index: Any) -> Floats:
-        # The loader keeps what it read last: asking for single rows reads nothing again.
-        return np.asarray(self._load()[index])
 
-    def __len__(self) -> int:
-        return self._n_rows
+@cache
+def _part_rows() -> type:
+    """Return the class of rows that LightGBM reads part by part."""
+
+    class PartRows(_lightgbm().Sequence):  # type: ignore[misc]
+        """Rows of one part as LightGBM asks for them: one by one for its bins, then by ranges."""
+
+        batch_size = 65_536
+
+        def __init__(self, load: Callable[[], Floats]) -> None:
+            self._load, self._n_rows = load, len(load())
+
+        def __getitem__(self, index: Any) -> Floats:
+            # The loader keeps what it read last: asking for single rows reads nothing again.
+            return np.asarray(self._load()[index])
+
+        def __len__(self) -> int:
+            return self._n_rows
+
+    return PartRows
 
 
 def parse_lightgbm(text: str, n_features: int) -> LightgbmModel:
     """Return the model of a text, after checking that LightGBM can survive reading it."""
     check_booster_text(text, n_features)
-    return LightgbmModel(lightgbm.Booster(model_str=text))
+    return LightgbmModel(text)

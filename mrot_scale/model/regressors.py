@@ -11,13 +11,6 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
-from sklearn.ensemble import GradientBoostingRegressor
-from sklearn.model_selection import KFold
-from sklearn.neighbors import KNeighborsRegressor
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
-from sklearn.svm import SVR
 
 from mrot_scale.errors import ConfigError
 
@@ -41,6 +34,8 @@ class SklearnModel:
 
     def __init__(self, kind: str, regressor: Any, rows: Floats, targets: Floats) -> None:
         self.kind, self.rows, self.targets = kind, rows, targets
+        from sklearn.base import clone
+
         self._regressor = clone(regressor).fit(rows, targets)
 
     def prepare(self, n_rows: int) -> None:
@@ -52,6 +47,12 @@ class SklearnModel:
 
 def sklearn_regressor(kind: str, n_rows: int, seed: int) -> Any:
     """Return the unfitted regressor of one of the paper's kinds."""
+    from sklearn.ensemble import GradientBoostingRegressor
+    from sklearn.neighbors import KNeighborsRegressor
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+    from sklearn.svm import SVR
+
     if kind == "boosting":
         return GradientBoostingRegressor(random_state=seed % 2**32)
     if kind == "svr":
@@ -115,5 +116,7 @@ def fold_predictions(found: list[Floats], n_rows: int, *, folds: int, seed: int)
 
 
 def _splits(n_rows: int, folds: int, seed: int) -> list[tuple[Ids, Ids]]:
+    from sklearn.model_selection import KFold
+
     splits = KFold(n_folds(n_rows, folds), shuffle=True, random_state=seed % 2**32)
     return list(splits.split(np.zeros((n_rows, 1))))

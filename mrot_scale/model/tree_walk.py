@@ -126,7 +126,8 @@ def _compiled() -> Callable[..., None]:
     """Return the walk, compiled once per process."""
     import numba
 
-    return numba.njit(nogil=True)(_walk)  # type: ignore[no-any-return]
+    compiled: Callable[..., None] = numba.njit(nogil=True)(_walk)
+    return compiled
 
 
 def _walk(values: Any, n_columns: int, feature: Any, threshold: Any, leaf: Any, found: Any) -> None:

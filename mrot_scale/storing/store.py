@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -151,6 +151,16 @@ class FeatureStore:
         for name in names:
             if name not in (*self.schema.carried, self.schema.id_column):
                 self.decoded_column(empty, name)
+
+
+def open_store(address: str) -> FeatureStore:
+    """Return the store at an address, opened once per process unless it was replaced."""
+    return _open_store(address, Entry.of((Location(address) / MANIFEST).read()).sha256)
+
+
+@lru_cache(2)
+def _open_store(address: str, identity: str) -> FeatureStore:
+    return FeatureStore.open(Location(address))
 
 
 def is_store(location: Location) -> bool:

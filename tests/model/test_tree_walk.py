@@ -57,7 +57,7 @@ def test_rows_that_are_not_finite_are_left_to_lightgbm(odd: float) -> None:
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(500, 3))
     model = train_lightgbm(rows, rng.random(500), seed=0)
-    before = LightgbmModel(lightgbm.Booster(model_str=model.text()))
+    before = LightgbmModel(model.text())
     rows[7, 1] = odd
     model.prepare(WALKED_FROM)
     assert model.predict(rows).tobytes() == before.predict(rows).tobytes()
