@@ -23,11 +23,13 @@ from mrot_scale.method.cost import (
 )
 from mrot_scale.method.efforts import Problem
 from mrot_scale.method.neighbours import LiftedAnchors
+from mrot_scale.method.routing import WORTH_COMPILING, can_route, routes_outside_nearest
 from mrot_scale.method.transport import robust_scale, solve_plan
 from mrot_scale.seeds import generator
 
 Floats = NDArray[np.float64]
 Ids = NDArray[np.int64]
+Search = Literal["auto", "dense", "lifted", "compiled"]
 
 LIFT_LIMIT = 100.0
 """Largest price range, in median squared distances, at which float32 still ranks well."""
@@ -117,13 +119,16 @@ def route_matrix(
 ) -> Floats:
     """Return the effort of each row against each anchor set, shape (n, sets)."""
 
+    many = len(rows) * len(anchor_sets) >= WORTH_COMPILING
+
     def column(anchors: AnchorSet) -> Floats:
-        points = anchors.among(rows)
+        points, search = anchors.among(rows), _search_for(anchors, problem, many=many)
         if points.shape[1] > 1:
-            return route_costs(anchors, points, problem)
+            return route_costs(anchors, points, problem, search=search)
         # In one column equal values go the same way, and a column may hold few different ones.
         values, place = np.unique(points, return_inverse=True)
-        return route_costs(anchors, values[:, None], problem)[place.reshape(-1)]
+        found = route_costs(anchors, values[:, None], problem, search=search)
+        return found[place.reshape(-1)]
 
     efforts = np.empty((len(rows), len(anchor_sets)))
     with ThreadPoolExecutor(threads) as pool:
@@ -134,18 +139,28 @@ def route_matrix(
     return efforts
 
 
+def _search_for(anchors: AnchorSet, problem: Problem, *, many: bool) -> Search:
+    """Return the fastest way to the same bits."""
+    if lifted_search_is_safe(anchors, problem):
+        return "lifted"
+    return "compiled" if many and can_be_compiled(anchors, problem) and can_route() else "dense"
+
+
 def route_costs(
     anchors: AnchorSet,
     rows: Floats,
     problem: Problem,
     *,
-    search: Literal["auto", "dense", "lifted"] = "auto",
+    search: Search = "auto",
 ) -> Floats:
     """Return the effort of each row against the anchors, shape (n,)."""
     if search == "auto":
-        search = "lifted" if lifted_search_is_safe(anchors, problem) else "dense"
+        search = _search_for(anchors, problem, many=False)
     if search == "lifted":
         return _lifted_routes(anchors, rows, problem)
+    if search == "compiled":
+        count = _zone_count(len(anchors.rows), problem)
+        return routes_outside_nearest(rows, anchors.rows, anchors.v, count)
     blocks = range(0, len(rows), _BLOCK_ROWS)
     parts = [_dense_routes(anchors, rows[s : s + _BLOCK_ROWS], problem) for s in blocks]
     return np.concatenate(parts) if parts else np.zeros(0)
@@ -195,8 +210,18 @@ def _zone_among_anchors(D: Floats, problem: Problem) -> Bools:
     if problem.radius is not None:
         return np.asarray(problem.radius**2 > D)
     n_anchors = D.shape[1]
-    count = zone_count(n_anchors, problem.alpha, problem.k)
-    return smallest_in_each_row(D, min(count, n_anchors - 1))
+    return smallest_in_each_row(D, _zone_count(n_anchors, problem))
+
+
+def _zone_count(n_anchors: int, problem: Problem) -> int:
+    """Return how many anchors are in the zone of a row that is none of them."""
+    return min(zone_count(n_anchors, problem.alpha, problem.k), n_anchors - 1)
+
+
+def can_be_compiled(anchors: AnchorSet, problem: Problem) -> bool:
+    """Tell whether routes are of the plain kind that compiled code knows."""
+    plain = problem.kind == "engineered" and problem.radius is None and problem.ceiling == "max"
+    return plain and anchors.eps == 0 and _zone_count(len(anchors.rows), problem) > 0
 
 
 def _soft_routes(cost: Floats, anchors: AnchorSet) -> Floats:

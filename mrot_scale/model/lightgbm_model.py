@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mrot_scale.compiling import can_compile
 from mrot_scale.errors import DataError, MissingLibraryError
 from mrot_scale.model.booster_text import canonical_text, check_booster_text
-from mrot_scale.model.tree_walk import CompleteTrees, can_compile, complete_trees
+from mrot_scale.model.tree_walk import CompleteTrees, complete_trees
 
 Floats = NDArray[np.float64]
 

@@ -1,17 +1,16 @@
 """The trees of a booster walked by compiled code, bit for bit as LightGBM walks them, but faster.
 
 Every tree is made complete: each row takes the same number of steps in it, so that many rows can
-take them side by side without a branch. The only importer of Numba, whose cache on disk is left off
-because it is pickle: a process compiles for itself, which takes about a second.
+take them side by side without a branch.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from mrot_scale.compiling import compiled
 
 Floats = NDArray[np.float64]
 
@@ -42,7 +41,7 @@ class CompleteTrees:
         """Return the sum of the leaves each finite row comes to, in the order of the trees."""
         values = np.ascontiguousarray(rows)
         found = np.empty(len(values))
-        _compiled()(values.ravel(), values.shape[1], *self._arrays, found)
+        compiled(_walk)(values.ravel(), values.shape[1], *self._arrays, found)
         return found
 
     @property
@@ -109,25 +108,6 @@ class _Tree:
 
         fill(0, 0, 0)
         return feature, threshold, leaf
-
-
-@cache
-def can_compile() -> bool:
-    """Tell whether Numba is there and works."""
-    try:
-        import numba  # noqa: F401
-    except (ImportError, OSError):
-        return False
-    return True
-
-
-@cache
-def _compiled() -> Callable[..., None]:
-    """Return the walk, compiled once per process."""
-    import numba
-
-    compiled: Callable[..., None] = numba.njit(nogil=True)(_walk)
-    return compiled
 
 
 def _walk(values: Any, n_columns: int, feature: Any, threshold: Any, leaf: Any, found: Any) -> None:
