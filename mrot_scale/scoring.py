@@ -153,6 +153,8 @@ class FittedModel:
 
 def in_blocks(predict: Callable[[Floats], Floats], rows: Floats, threads: int) -> Floats:
     """Return the predictions, each thread having made those of one block of rows."""
+    if threads == 1:
+        return predict(rows)
     blocks = np.array_split(rows, max(1, min(threads, len(rows))))
     with ThreadPoolExecutor(threads) as pool:
         return np.concatenate(list(pool.map(predict, blocks)))

@@ -1,8 +1,10 @@
 """The one owner of thread counts: every native library is bounded here."""
 
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from numbers import Integral
 from threading import Lock
 from typing import Any
@@ -48,11 +50,9 @@ class _NativeLimit:
         self._limits: Any = None
 
     def enter(self) -> None:
-        from threadpoolctl import threadpool_limits
-
         with self._lock:
             if self._n_users == 0:
-                self._limits = threadpool_limits(limits=1)
+                self._limits = _controller(len(sys.modules)).limit(limits=1)
             self._n_users += 1
 
     def leave(self) -> None:
@@ -60,6 +60,17 @@ class _NativeLimit:
             self._n_users -= 1
             if self._n_users == 0:
                 self._limits.restore_original_limits()
+
+
+@lru_cache(1)
+def _controller(n_modules: int) -> Any:
+    """Return what holds the native libraries; looked for again when more modules were loaded.
+
+    Looking takes milliseconds, as long as scoring some thousand rows.
+    """
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
 
 
 _LIMIT = _NativeLimit()

@@ -58,6 +58,11 @@ class LightgbmModel:
         if n_rows >= WALKED_FROM and self._walked is None and can_compile():
             self._walked = complete_trees(self.text())
 
+    @property
+    def is_walked(self) -> bool:
+        """Whether compiled code walks the trees."""
+        return self._walked is not None
+
     def predict(self, rows: Floats) -> Floats:
         if self._walked is not None and _is_finite(rows):
             return self._walked.walk(rows)

@@ -69,8 +69,8 @@ def test_a_prepared_model_predicts_the_same_bits() -> None:
     model = train_lightgbm(rows, rng.random(3_000), seed=0)
     before = model.predict(rows)
     model.prepare(WALKED_FROM - 1)
-    assert model._walked is None
+    is_walked = [model.is_walked]
     model.prepare(WALKED_FROM)
-    assert model._walked is not None
+    assert [*is_walked, model.is_walked] == [False, True]
     assert model.predict(rows).tobytes() == before.tobytes()
     assert model.predict(np.asfortranarray(rows)).tobytes() == before.tobytes()
