@@ -7,7 +7,7 @@ import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, get_args, get_origin
 
 import yaml
 from pydantic import BaseModel, ValidationError
@@ -221,6 +221,8 @@ def _all_settings() -> Iterator[Setting]:
 def _types_of(setting: Setting) -> tuple[Any, ...]:
     model = _block(setting[0]) or Config
     annotation = model.model_fields[setting[-1]].annotation
+    if get_origin(annotation) is tuple:
+        return (tuple,)
     return get_args(annotation) or (annotation,)
 
 

@@ -1,8 +1,9 @@
 """Settings of scheduled jobs: what a night reads, which model it gets, and what is too much."""
 
-from typing import Literal, Self
+from datetime import date
+from typing import Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from mrot_scale.config_base import Settings
 
@@ -44,6 +45,12 @@ class NightlyConfig(Settings):
 
     refit_from: str | None = Field(default=None, min_length=1)
     """Partition that refit_every counts from; the first one a model was fitted for when omitted."""
+
+    @field_validator("refit_from", mode="before")
+    @classmethod
+    def _day_as_text(cls, value: Any) -> Any:
+        """Take what YAML reads as a date or a number for the text it was."""
+        return str(value) if isinstance(value, date | int) else value
 
     by: str | None = Field(default=None, min_length=1)
     """Column whose values get a model each: per machine, per customer."""
@@ -145,3 +152,14 @@ class GatesConfig(Settings):
 
     columns: dict[str, ColumnRule] = Field(default={})
     """Rules for single columns, such as {temperature: {min: -40, max: 90, nulls: 0.01}}."""
+
+    @model_validator(mode="after")
+    def _warnings_come_first(self) -> Self:
+        for name in type(self).model_fields:
+            limit = getattr(self, name)
+            if not isinstance(limit, Limit) or limit.warn is None or limit.fail is None:
+                continue
+            sign = -1 if name.endswith("_below") else 1
+            if sign * limit.warn > sign * limit.fail:
+                raise ValueError(f"{name}: warn {limit.warn:g} lies beyond fail {limit.fail:g}")
+        return self

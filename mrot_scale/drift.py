@@ -21,7 +21,10 @@ Counts = NDArray[np.int64]
 SCORE = "score"
 
 _SMALLEST_SHARE = 1e-4
-"""What an empty bin counts as: no finite index could tell it otherwise."""
+"""What an empty bin counts as, at least: no finite index could tell it otherwise."""
+
+_SMALLEST_COUNT = 0.5
+"""Rows that an empty bin counts as: with few rows, more of them are empty by chance."""
 
 
 @dataclass(frozen=True)
@@ -37,20 +40,29 @@ class Drift:
     nulls: float
     """Share of rows without a value, less the share there was before."""
 
+    nulls_chance: float = 0.0
+    """What that reaches by chance alone: three standard deviations."""
+
+    is_score: bool = False
+
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
 
 
-def drift_of(name: str, before: Counts, now: Counts) -> Drift:
+def drift_of(name: str, before: Counts, now: Counts, *, is_score: bool = False) -> Drift:
     """Compare counts in the same bins, the last of which are rows without a value."""
     p, q = _shares(before), _shares(now)
-    smoothed = [np.maximum(share, _SMALLEST_SHARE) for share in (p, q)]
+    floor = max(_SMALLEST_SHARE, _SMALLEST_COUNT / max(min(before.sum(), now.sum()), 1))
+    smoothed = [np.maximum(share, floor) for share in (p, q)]
     psi = float(((smoothed[1] - smoothed[0]) * np.log(smoothed[1] / smoothed[0])).sum())
     known = [_shares(counts[:-1]) for counts in (before, now)]
     ks = float(np.abs(np.cumsum(known[1]) - np.cumsum(known[0])).max(initial=0.0))
     used = int(np.count_nonzero(before + now))
-    chance = max(used - 1, 0) * (1 / max(before.sum(), 1) + 1 / max(now.sum(), 1))
-    return Drift(name, psi, ks, float(chance), float(q[-1] - p[-1]))
+    per_row = 1 / max(before.sum(), 1) + 1 / max(now.sum(), 1)
+    missing = (before[-1] + now[-1]) / max(before.sum() + now.sum(), 1)
+    by_chance = 3 * float(np.sqrt(missing * (1 - missing) * per_row))
+    chance = float(max(used - 1, 0) * per_row)
+    return Drift(name, psi, ks, chance, float(q[-1] - p[-1]), by_chance, is_score)
 
 
 def _shares(counts: Counts) -> NDArray[np.float64]:
@@ -67,7 +79,7 @@ def profile_drift(schema: Schema, before: Profile, now: Profile) -> list[Drift]:
             found.append(drift_of(name, before.values[position], now.values[position]))
         elif name in before.categories and name in now.categories:
             found.append(drift_of(name, before.categories[name], now.categories[name]))
-    return [*found, drift_of(SCORE, before.scores, now.scores)]
+    return [*found, drift_of(SCORE, before.scores, now.scores, is_score=True)]
 
 
 def training_profile(model: FittedModel, schema: Schema, method: Any) -> Profile | None:

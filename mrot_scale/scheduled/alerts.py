@@ -9,7 +9,8 @@ import subprocess
 import urllib.request
 import warnings
 from dataclasses import asdict, dataclass
-from typing import Literal
+from threading import Thread
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from mrot_scale.config_nightly import NightlyConfig
@@ -79,16 +80,44 @@ def _run(alert: Alert, settings: NightlyConfig) -> list[str]:
     return [f"Alert command {name} ended with {done.returncode}."] if done.returncode else []
 
 
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    """Lets an alert go where it was sent: elsewhere it would arrive without what it says."""
+
+    def redirect_request(self, *_: Any) -> None:
+        return None
+
+
 def _post(alert: Alert, address: str, seconds: float) -> list[str]:
-    host = urlsplit(address).hostname or "?"  # the rest may be a secret
-    if urlsplit(address).scheme not in ("http", "https"):
+    """Post an alert; a server that answers byte by byte is not waited for longer either."""
+    if not address.startswith(("http://", "https://")):
         return [f"{WEBHOOK} is no http(s) address: no alert was posted."]
-    request = urllib.request.Request(  # noqa: S310 - the scheme was checked
-        address, alert.to_bytes(), {"Content-Type": "application/json"}, method="POST"
-    )
+    problems = [f"Alert to {_host(address)} failed: no answer within {seconds:g} s."]
+
+    def deliver() -> None:
+        problems[:] = _delivered(alert, address, seconds)
+
+    delivering = Thread(target=deliver, daemon=True)
+    delivering.start()
+    delivering.join(seconds)
+    return list(problems)
+
+
+def _delivered(alert: Alert, address: str, seconds: float) -> list[str]:
     try:
-        with urllib.request.urlopen(request, timeout=seconds):  # noqa: S310
-            return []
-    except (OSError, ValueError) as error:
+        request = urllib.request.Request(  # noqa: S310 - the scheme was checked
+            address, alert.to_bytes(), {"Content-Type": "application/json"}, method="POST"
+        )
+        with urllib.request.build_opener(_NoRedirect).open(request, timeout=seconds) as answer:
+            answer.read(1)
+    except Exception as error:  # whatever it is, and its text may hold the address
         reason = getattr(error, "code", None) or type(error).__name__
-        return [f"Alert to {host} failed: {reason}."]
+        return [f"Alert to {_host(address)} failed: {reason}."]
+    return []
+
+
+def _host(address: str) -> str:
+    """Return what of an address may be shown: the rest may be a secret."""
+    try:
+        return urlsplit(address).hostname or "?"
+    except ValueError:
+        return "?"

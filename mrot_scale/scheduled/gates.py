@@ -5,9 +5,9 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from mrot_scale.config_nightly import ColumnRule, GatesConfig, Limit
-from mrot_scale.drift import SCORE, Drift
+from mrot_scale.drift import Drift
 from mrot_scale.errors import GateError
-from mrot_scale.storing.schema import Schema
+from mrot_scale.storing.schema import Column, Schema
 
 Level = Literal["ok", "warn", "fail"]
 _WORST: dict[str, int] = {"ok": 0, "warn": 1, "fail": 2}
@@ -118,7 +118,8 @@ def _text(bound: float) -> str:
 
 def _rows(night: Night, gates: GatesConfig) -> Iterator[Finding]:
     same = night.n_input in (None, night.n_rows)
-    told = f"{night.n_rows:,} rows scored of {night.n_input or night.n_rows:,}"
+    n_input = night.n_rows if night.n_input is None else night.n_input
+    told = f"{night.n_rows:,} rows scored of {n_input:,}"
     yield Finding("row_count", "ok" if same else "fail", night.n_rows, night.n_input, told)
     yield below("rows_below", night.n_rows, gates.rows_below, f"{night.n_rows:,} rows")
     if night.n_previous:
@@ -142,14 +143,14 @@ def _drifts(
     """Judge the features together, and the score by limits of its own against the training rows."""
     if drifts is None:
         return
-    columns = [drift for drift in drifts if drift.name != SCORE or prefix]
-    score = [drift for drift in drifts if drift.name == SCORE and not prefix]
+    columns = [drift for drift in drifts if not drift.is_score or prefix]
+    score = [drift for drift in drifts if drift.is_score and not prefix]
     for some, name in ((columns, prefix), (score, "score_")):
         if some:
             yield _worst_psi(some, f"{name}psi", against, getattr(gates, f"{name}psi"))
             yield _worst_ks(some, f"{name}ks", against, getattr(gates, f"{name}ks"))
-    if not prefix:
-        yield _worst_nulls([drift for drift in columns if drift.name != SCORE], gates.nulls)
+    if columns and not prefix:
+        yield _worst_nulls(columns, gates.nulls)
 
 
 def _worst_psi(drifts: Sequence[Drift], gate: str, against: str, limit: Limit) -> Finding:
@@ -170,22 +171,28 @@ def _ks_chance(drift: Drift) -> float:
 
 
 def _worst_nulls(drifts: Sequence[Drift], limit: Limit) -> Finding:
-    drift = max(drifts, key=lambda d: d.nulls)
+    drift = max(drifts, key=lambda d: d.nulls - d.nulls_chance)
     told = f"{drift.name!r} misses {max(drift.nulls, 0):.1%} more of its values than in training"
-    return above("nulls", max(drift.nulls, 0.0), limit, told)
+    return above("nulls", max(drift.nulls - drift.nulls_chance, 0.0), limit, told)
 
 
 def _columns(schema: Schema, rules: dict[str, ColumnRule]) -> Iterator[Finding]:
     """Judge single columns by the rules for them."""
-    positions = {column.name: schema.position(column) for column in schema.columns}
+    positions = {column.name: _positions(schema, column) for column in schema.columns}
     for name, rule in rules.items():
         gate = f"columns.{name}"
         if name not in positions:
             yield Finding(gate, rule.level, None, None, f"{name!r} is no column that is scored")
             continue
-        broken = list(_broken(schema, positions[name], rule))
+        broken = [told for place in positions[name] for told in _broken(schema, place, rule)]
         told = "; ".join(broken) or f"{name!r} is as it must be"
         yield Finding(gate, rule.level if broken else "ok", None, None, told)
+
+
+def _positions(schema: Schema, column: Column) -> range:
+    """Return the places of a column's own values: not of what a time became beside them."""
+    first = schema.position(column)
+    return range(first, first + (column.width if column.kind == "vector" else 1))
 
 
 def _broken(schema: Schema, position: int, rule: ColumnRule) -> Iterator[str]:

@@ -8,6 +8,9 @@ from mrot_scale.errors import DamagedDataError, MissingInputError
 from mrot_scale.scheduled.partitions import Partition
 from mrot_scale.storing.location import Location
 
+TERMS = "terms.json"
+"""In a folder of work: what it was begun with."""
+
 
 @dataclass(frozen=True)
 class Layout:

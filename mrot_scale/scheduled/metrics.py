@@ -7,6 +7,7 @@ from typing import Any
 
 from mrot_scale.scheduled.layout import Layout, json_bytes, read_json
 from mrot_scale.storing.location import Location
+from mrot_scale.storing.manifest import Entry
 
 TEXT, JSON = "metrics.prom", "metrics.json"
 
@@ -44,12 +45,18 @@ def write_metrics(layout: Layout, figures: Figures, folder: str | None) -> None:
     """Write the figures of a run over those of the one before; both files appear whole."""
     known = read_json(layout.runs / JSON) or {}
     merged = {name: known[name] for name in _LASTING if name in known} | figures
-    job = layout.root.name
+    job = str(layout.root)
     content = {JSON: json_bytes(merged), TEXT: prometheus_text(merged, job)}
     for name, text in content.items():
         (layout.runs / name).write(text)
         if folder:  # shared with other jobs
-            (Location(folder) / f"mrot_scale_{job}.{name.partition('.')[2]}").write(text)
+            (Location(folder) / f"{_file_name(layout)}.{name.partition('.')[2]}").write(text)
+
+
+def _file_name(layout: Layout) -> str:
+    """Return a name that no other job has."""
+    mark = Entry.of(str(layout.root).encode()).sha256[:8]
+    return f"mrot_scale_{layout.root.name}_{mark}"
 
 
 def prometheus_text(figures: Figures, job: str) -> bytes:

@@ -22,7 +22,7 @@ from mrot_scale.running.publish import resolve
 from mrot_scale.scheduled import gates
 from mrot_scale.scheduled.choosing import Choice, choose_model
 from mrot_scale.scheduled.inputs import InputFile, are_same, digested, listed
-from mrot_scale.scheduled.layout import Layout, json_bytes, read_json
+from mrot_scale.scheduled.layout import TERMS, Layout, json_bytes, read_json
 from mrot_scale.scheduled.partitions import Lake, Partition, parse_partition
 from mrot_scale.scheduled.profiling import OpenedModel, night_profile, opened_model
 from mrot_scale.scheduled.registry import Registry, check_same_key
@@ -40,7 +40,7 @@ from mrot_scale.scheduled.telling import Ending, unfailing
 from mrot_scale.scheduled.training import group_sizes
 from mrot_scale.storing.location import Location
 
-_TERMS = "terms.json"
+_GENERATIONS_KNOWN = 3
 _TOTALS = ("rows", "flagged", "missing")
 
 AnyPath = str | Path
@@ -184,9 +184,9 @@ class _Job:
             "model": choice.entry.id,
             "settings": settings_digest(self._config),
         }
-        if read_json(work / _TERMS) != terms:
+        if read_json(work / TERMS) != terms:
             work.remove()
-            (work / _TERMS).write(json_bytes(terms))
+            (work / TERMS).write(json_bytes(terms))
 
     def _score(self, lake: Lake, choice: Choice, stream: TableStream) -> Scored:
         model = opened_model(choice.entry)
@@ -294,6 +294,7 @@ class _Job:
             "rows": scored.n_rows,
             "flagged": scored.n_flagged,
             "level": gates.worst(self._findings),
+            "models_before": self._models_before(choice.entry.id),
             "outputs": published_files(self._layout.scores(self._partition)),
         }
         if self._profile is not None:
@@ -301,6 +302,12 @@ class _Job:
         self._end("published", 0, "", published)
         self._layout.work(self._partition).remove()
         return self._result("done", choice, scored.n_rows, scored.n_flagged)
+
+    def _models_before(self, id: str) -> list[str]:
+        """Return the models of the generations that rollback may go to."""
+        known = self._published_before
+        before = [*known.get("models_before", []), *([known["model"]] if known else [])]
+        return [model for model in dict.fromkeys(before) if model != id][-_GENERATIONS_KNOWN:]
 
     @property
     def _attempts(self) -> int:

@@ -40,7 +40,10 @@ class Partition:
         if self.day is None:
             return None
         start = datetime(self.day.year, self.day.month, self.day.day, tzinfo=UTC)
-        return start.isoformat(), (start + timedelta(days=1)).isoformat()
+        try:
+            return start.isoformat(), (start + timedelta(days=1)).isoformat()
+        except OverflowError:  # the last day there is
+            return None
 
 
 def as_day(value: str) -> date | None:
@@ -85,10 +88,14 @@ class Lake:
             raise MissingInputError(f"Nothing at {location}.")
         if not location.is_folder():
             raise DataError(f"{location} is a file, not a folder of {key}=... folders.")
-        found = {}
+        found: dict[str, str] = {}
         for name in location.names():
-            if name.startswith(f"{key}="):
-                found[unquote(name.partition("=")[2])] = name
+            if not name.startswith(f"{key}=") or not _is_folder(location / name):
+                continue
+            value = unquote(name.partition("=")[2])
+            if value in found:
+                raise DataError(f"{location}: {found[value]} and {name} are the same partition.")
+            found[value] = name
         return cls(location, key, {value: found[value] for value in in_order(list(found))})
 
     @property
@@ -129,17 +136,24 @@ class Lake:
         return Partitions(self.location, tuple(self.folders[p.value] for p in partitions))
 
 
+def _is_folder(place: Location) -> bool:
+    """Tell folders from files, on object stores by their names: asking would take a while."""
+    return place.is_folder() if place.is_local else kind_of(place.name) is None
+
+
 def in_order(values: Sequence[str]) -> list[str]:
-    """Return values by number where all of them are numbers, by text otherwise."""
-    if values and all(_INTEGER.fullmatch(value) for value in values):
-        return sorted(values, key=lambda value: (int(value), value))
-    return sorted(values)
+    """Return values in order: numbers by size, and after them all others by text."""
+    return sorted(values, key=_place)
+
+
+def _place(value: str) -> tuple[int, int, str]:
+    is_number = _INTEGER.fullmatch(value) is not None
+    return (0, int(value), value) if is_number else (1, 0, value)
 
 
 def values_until(values: Sequence[str], last: str) -> list[str]:
     """Return the values up to and with the last one, which need not be among them."""
-    ordered = in_order([*values, *([] if last in values else [last])])
-    return [value for value in ordered[: ordered.index(last) + 1] if value in set(values)]
+    return [value for value in in_order(values) if _place(value) <= _place(last)]
 
 
 def values_between(values: Sequence[str], start: str | None, end: str | None) -> list[str]:

@@ -17,9 +17,10 @@ class Promotion:
 
 def first_fit(value: str, fitted: Sequence[str], start: str | None) -> str:
     """Return the partition the first model is, or will be, fitted for."""
-    if start is not None:
+    if start is not None and not is_before(value, start):
         return start
-    return in_order(fitted)[0] if fitted else value
+    known = [v for v in fitted if start is None or is_before(v, start)]
+    return in_order(known)[0] if known else value
 
 
 def is_before(value: str, other: str) -> bool:

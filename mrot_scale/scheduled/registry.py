@@ -65,9 +65,14 @@ class Registry:
         """Return the ids of all finished models, in the order of the partitions they are for."""
         names = [n for n in names_below(self._place) if n not in _OWN_FOLDERS and n[0] != "."]
         entries = {n: read_json(self._place / n / ENTRY) for n in names}
-        values = {n: str(e["partition"]) for n, e in entries.items() if e is not None}
-        order = in_order(list(set(values.values())))
-        return sorted(values, key=lambda n: (order.index(values[n]), n))
+        values = {n: self._partition_of(n, e) for n, e in entries.items() if e is not None}
+        order = {value: place for place, value in enumerate(in_order(list(set(values.values()))))}
+        return sorted(values, key=lambda n: (order[values[n]], n))
+
+    def _partition_of(self, id: str, facts: dict[str, Any]) -> str:
+        if not isinstance(facts.get("partition"), str):
+            raise DamagedDataError(f"{self.folder(id) / ENTRY} is damaged. Restore or remove it.")
+        return str(facts["partition"])
 
     def entry(self, id: str) -> ModelEntry:
         """Return a finished model."""
@@ -81,9 +86,9 @@ class Registry:
         return (self.folder(id) / ENTRY).exists()
 
     def add(self, id: str, facts: dict[str, Any]) -> ModelEntry:
-        """Declare a model finished."""
-        (self.folder(id) / ENTRY).write(json_bytes(facts))
-        return ModelEntry(id, self.folder(id) / MODEL, facts)
+        """Declare a model finished, unless it is already."""
+        (self.folder(id) / ENTRY).write_new(json_bytes(facts))
+        return self.entry(id)
 
     def named(self, name: str) -> ModelEntry:
         """Return a model by its id, as `latest`, or by a path."""
@@ -104,9 +109,11 @@ class Registry:
         return self._facts("fits", "model")
 
     def record_fit(self, partition: Partition, id: str) -> str:
-        """Note which model a partition has; the first to say so is right."""
+        """Note which model a partition has; the first to say so is right while that one exists."""
         place = self._place / "fits" / f"{partition.name}.json"
-        place.write_new(json_bytes({"value": partition.value, "model": id}))
+        content = json_bytes({"value": partition.value, "model": id})
+        if not place.write_new(content) and not self.has(self.fits()[partition.value]):
+            place.write(content)
         return self.fits()[partition.value]
 
     def promotions(self) -> list[Promotion]:
@@ -159,7 +166,7 @@ def promote_model(
 ) -> dict[str, Any]:
     """Let a model score all partitions from one on; return which model that is."""
     registry = Registry(Layout(Location(output)))
-    entry = registry.named(model)
+    entry = registry.entry(registry.named(model).id)
     partition = parse_partition(None, f"{key}={start}", key)
     if not dry_run:
         registry.promote(entry.id, partition)

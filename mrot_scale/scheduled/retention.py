@@ -10,15 +10,12 @@ from urllib.parse import unquote
 from mrot_scale.errors import MissingInputError
 from mrot_scale.running.lock import holder
 from mrot_scale.running.publish import GENERATIONS, current, history
-from mrot_scale.scheduled.layout import Layout, names_below, read_json
+from mrot_scale.scheduled.layout import TERMS, Layout, names_below, read_json
 from mrot_scale.scheduled.partitions import Partition, in_order
 from mrot_scale.scheduled.registry import Registry
 from mrot_scale.scheduled.run_record import FORMAT, RUN_FILE
 from mrot_scale.scheduled.state import PartitionState, all_states
 from mrot_scale.storing.location import Location
-
-_GENERATIONS_KEPT = 2
-"""Generations of a partition: the published one, and the one that rollback would go to."""
 
 
 @dataclass(frozen=True)
@@ -71,8 +68,9 @@ def _removals(layout: Layout, keep_runs: int, keep_days: int) -> Iterator[Remova
         if id not in kept:
             yield Removal("run", str(layout.runs / id), "old")
     yield from _old_work(layout, states, oldest)
-    yield from _old_generations(layout)
+    yield from _old_generations(layout, oldest)
     needed = {runs[id].get("model", {}).get("id") for id in kept if id in runs}
+    needed |= _models_at_work(layout)
     yield from _old_models(layout, states, needed, oldest)
 
 
@@ -99,9 +97,29 @@ def _needed_runs(states: dict[Partition, PartitionState]) -> set[str]:
 
 def _moment(text: Any) -> datetime:
     try:
-        return datetime.fromisoformat(str(text))
+        found = datetime.fromisoformat(str(text))
     except ValueError:
         return datetime.now(UTC)  # of unknown age: kept
+    return found if found.tzinfo else datetime.now(UTC)
+
+
+def _written(place: Location) -> datetime:
+    """Return when a folder was written, now where storage does not tell."""
+    try:
+        if place.is_local:
+            return datetime.fromtimestamp(place.path.stat().st_mtime, UTC)
+        files = place.filesystem.find(place.address)
+        found: datetime = place.filesystem.modified(files[0])
+    except (OSError, NotImplementedError, LookupError):
+        return datetime.now(UTC)
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+def _models_at_work(layout: Layout) -> set[Any]:
+    """Return the models of runs that have not ended."""
+    folder = layout.runs / "work"
+    found = [read_json(folder / name / TERMS) for name in names_below(folder) if name[0] != "."]
+    return {terms.get("model") for terms in found if terms is not None}
 
 
 def _old_work(
@@ -118,7 +136,7 @@ def _old_work(
             yield Removal("work", str(layout.work(partition)), "its run was stopped long ago")
 
 
-def _old_generations(layout: Layout) -> Iterator[Removal]:
+def _old_generations(layout: Layout, oldest: datetime) -> Iterator[Removal]:
     """Find scores that others took the place of, but for those that rollback would go to."""
     folder = layout.all_scores
     for name in names_below(folder / GENERATIONS if folder.is_local else folder):
@@ -126,12 +144,13 @@ def _old_generations(layout: Layout) -> Iterator[Removal]:
         now = current(visible) if visible.exists() and "=" in name else None
         if now is None:
             continue
-        past = [generation for generation in history(visible) if generation != now]
-        kept = {now, *past[-(_GENERATIONS_KEPT - 1) :]}
+        names = history(visible)
+        before = names[: names.index(now)] if now in names else []
         place = folder / GENERATIONS / name if folder.is_local else visible / GENERATIONS
-        for generation in past:
-            if generation not in kept and (place / generation).exists():
-                yield Removal("scores", str(place / generation), "replaced")
+        for generation in before[:-1]:  # the last of them is where rollback would go
+            found = place / generation
+            if found.exists() and _written(found) < oldest:
+                yield Removal("scores", str(found), "replaced")
 
 
 def _old_models(
@@ -143,6 +162,7 @@ def _old_models(
     registry = Registry(layout)
     fits = registry.fits()
     used = {state.published.get("model") for state in states.values()} | needed
+    used |= {id for state in states.values() for id in state.published.get("models_before", [])}
     used |= {promotion.model for promotion in registry.promotions()}
     used |= {fits[value] for value in in_order(list(fits))[-1:]}
     for id in registry.ids():

@@ -51,12 +51,13 @@ class Ending:
         if not facts.get("skipped"):  # there is a report of what was published
             with unfailing("report"):
                 write_report(self._layout, self._partition, facts, profile)
+        states: dict[str, PartitionState] = {}
         with unfailing("metrics"):
             states = all_states(self._layout, self._partition.key)
             found = figures(facts, Counter(state.status for state in states.values()))
             write_metrics(self._layout, found, self._settings.metrics)
-            if not facts.get("skipped"):
-                self._alert(facts, states)
+        if not facts.get("skipped"):
+            self._alert(facts, states)
 
     def _alert(self, facts: dict[str, Any], states: dict[str, PartitionState]) -> None:
         level = level_of(facts)
