@@ -12,6 +12,9 @@ from pydantic.fields import FieldInfo
 from mrot_scale.config import Config, inner_model
 
 _LINE_WIDTH = 100
+_SECRETS = ("arguments", "alert_command")
+"""Settings that may hold credentials, and stay out of every record."""
+
 _SCHEMA_DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _HEADING = (
     "Settings of mrot-scale with their defaults. Leave out what you do not want to change; "
@@ -22,6 +25,20 @@ _HEADING = (
 def show_config(config: Config) -> str:
     """Return all settings in force as YAML, in the order of their definition."""
     return _as_yaml(config.model_dump(mode="json"))
+
+
+def shown_settings(config: Config) -> dict[str, Any]:
+    """Return all settings without what may be a secret, for records that stay."""
+    found = config.model_dump(mode="json")
+    for block in found.values():
+        if isinstance(block, dict):
+            block.update({name: "(not shown)" for name in _SECRETS if block.get(name)})
+    return found
+
+
+def recorded_config(config: Config) -> str:
+    """Return what a record keeps of the settings, as YAML."""
+    return _as_yaml(shown_settings(config))
 
 
 def schema_text() -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 from mrot_scale.config import Config, full_config
 from mrot_scale.config_layers import load_config
-from mrot_scale.config_text import show_config
+from mrot_scale.config_text import recorded_config
 from mrot_scale.errors import DataError, MrotError
 from mrot_scale.jobs.plan_text import Plan
 from mrot_scale.progress import Report
@@ -130,7 +130,7 @@ def begun(run: RunFolder, config: Config, plan: Plan | None = None) -> Iterator[
     """Yield the log of one attempt at a run, after seeing to what earlier ones left."""
     known = len(run.records)
     with recorded(run.location, command=run.fingerprint["command"], committed=known) as log:
-        run.keep(RUN_CONFIG, show_config(config).encode())
+        run.keep(RUN_CONFIG, recorded_config(config).encode())
         if plan is not None:
             run.keep(RUN_PLAN, (json.dumps(plan.to_json(), indent=1) + "\n").encode())
         damaged = run.drop_damaged()

@@ -90,10 +90,12 @@ def open_scores(parquet: str | Path) -> Any:
     Those of `nightly`, a folder of partitions, are one dataset.
     """
     visible = Location(parquet)
+    if visible.is_local:  # Arrow's own file system follows links, fsspec's does not
+        return ds.dataset(resolve(visible).address, partitioning="hive")
     place = resolve(visible)
     handler = pafs.PyFileSystem(pafs.FSSpecHandler(place.filesystem))
     path = place.filesystem._strip_protocol(place.address)
-    if place == visible and not place.is_local:  # names do not lead anywhere there: pointers do
+    if place == visible:  # names do not lead anywhere there: pointers do
         files = [file for name in place.names() if "=" in name for file in _files_of(place / name)]
         return ds.dataset(files, filesystem=handler, partitioning="hive", partition_base_dir=path)
     return ds.dataset(path, filesystem=handler, partitioning="hive")

@@ -10,6 +10,7 @@ import sys
 import tempfile
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, timedelta
 from pathlib import Path
@@ -20,13 +21,13 @@ import yaml
 
 from mrot_scale.config import Config
 from mrot_scale.errors import ConfigError, MrotError
-from mrot_scale.jobs.opening import AnyConfig, settled
+from mrot_scale.jobs.opening import AnyConfig, for_input, settled
 from mrot_scale.progress import Report
 from mrot_scale.reading.sources import open_source
 from mrot_scale.scheduled.choosing import choose_model
 from mrot_scale.scheduled.inputs import are_same
 from mrot_scale.scheduled.layout import Layout
-from mrot_scale.scheduled.night import Night, nightly
+from mrot_scale.scheduled.night import Night, has_rows, nightly
 from mrot_scale.scheduled.partitions import (
     Lake,
     Partition,
@@ -100,7 +101,7 @@ def backfill(
     max_active
         Partitions run at the same time, each in a process of its own.
     """
-    settings, layout = settled(config), Layout(Location(output))
+    settings, layout = for_input(settled(config)), Layout(Location(output))
     lake = Lake.open(Location(input), settings.nightly.key)
     wanted = _range(lake, start, end, lookback)
     states = all_states(layout, lake.key)
@@ -161,18 +162,16 @@ def reason_to_run(
         return "new"
     if missing and state.published:
         return None
+    changed = not are_same(state.inputs_tried, lake.files(lake.partition(value)))
     if state.status in ("failed", "gated", "running"):
-        again = reprocess == "failed" or missing or state.status == "running"
-        return "failed before" if again or _changed(lake, value, state) else None
-    if _changed(lake, value, state):
+        if reprocess == "failed" or missing or state.status == "running":
+            return "failed before"
+        return "inputs changed" if changed else None
+    if changed:
         return "inputs changed"
     if state.published and state.published["settings"] != settings_digest(config):
         return "settings changed"
     return None
-
-
-def _changed(lake: Lake, value: str, state: PartitionState) -> bool:
-    return bool(state.published) and not are_same(state.inputs, lake.files(lake.partition(value)))
 
 
 class _Run:
@@ -197,32 +196,31 @@ class _Run:
 
     def all(self, chosen: dict[str, Why]) -> list[Outcome]:
         """Fit every model that is due, in order, then run the partitions in any order."""
-        outcomes = [o for value, why in chosen.items() if (o := self._prepare(value, why))]
-        failed = {outcome.partition for outcome in outcomes}
-        left = [value for value in chosen if str(self._lake.partition(value)) not in failed]
+        for value in chosen:
+            self._prepare(value)
         if self._max_active == 1:
-            return outcomes + [self._one(value, chosen[value], self._here) for value in left]
+            return [self._one(value, why, self._here) for value, why in chosen.items()]
         with tempfile.TemporaryDirectory() as folder:
             processes = _Processes(self._source, self._layout, self._config, Path(folder))
             with ThreadPoolExecutor(self._max_active) as pool:
-                running = [pool.submit(self._one, v, chosen[v], processes.run) for v in left]
+                running = [
+                    pool.submit(self._one, value, why, processes.run)
+                    for value, why in chosen.items()
+                ]
                 try:
-                    return outcomes + [future.result() for future in running]
+                    return [future.result() for future in running]
                 except BaseException:
                     pool.shutdown(wait=False, cancel_futures=True)
                     processes.terminate()
                     raise
 
-    def _prepare(self, value: str, why: Why) -> Outcome | None:
-        """See to the model of a partition; return what went wrong, if anything did."""
+    def _prepare(self, value: str) -> None:
+        """See to the model of a partition; what goes wrong is told when the partition runs."""
         partition = self._lake.partition(value)
-        try:
+        with suppress(Exception):
             if _has_rows(self._lake, partition, self._config):
                 registry = Registry(self._layout)
                 choose_model(registry, self._lake, partition, self._config, self._progress)
-        except Exception as error:
-            return self._ended(_failed(partition, why, *reason_of(error)))
-        return None
 
     def _one(self, value: str, why: Why, run: "Callable[[Partition, bool], Night]") -> Outcome:
         partition = self._lake.partition(value)
@@ -252,7 +250,7 @@ class _Run:
 def _has_rows(lake: Lake, partition: Partition, config: Config) -> bool:
     if not lake.files(partition):
         return False
-    return open_source(lake.folder(partition), id_column=config.nightly.id).n_rows != 0
+    return has_rows(open_source(lake.folder(partition), id_column=config.nightly.id))
 
 
 def _failed(partition: Partition, why: Why, code: int, reason: str) -> Outcome:

@@ -5,12 +5,17 @@ from typing import Any
 
 from mrot_scale.config import Config
 from mrot_scale.drift import largest, profile_drift, training_profile
+from mrot_scale.errors import ConfigError, MrotError
+from mrot_scale.model.columns import load_schema
 from mrot_scale.progress import Report
+from mrot_scale.reading.sources import open_source
 from mrot_scale.scheduled.partitions import Lake, Partition
 from mrot_scale.scheduled.policy import due, first_fit, is_before, promoted
 from mrot_scale.scheduled.profiling import night_profile, opened_model
 from mrot_scale.scheduled.registry import ModelEntry, Registry
 from mrot_scale.scheduled.training import fit_entry
+from mrot_scale.storing.ingestion import choose_columns
+from mrot_scale.storing.schema import Schema
 
 
 @dataclass(frozen=True)
@@ -32,13 +37,26 @@ def choose_model(
 ) -> Choice:
     """Return the model of a partition, fitting what is due."""
     if config.nightly.model is not None:
-        return Choice(registry.named(config.nightly.model), f"named {config.nightly.model}", False)
+        entry = _with_groups(registry.named(config.nightly.model), config)
+        return Choice(entry, f"named {config.nightly.model}", False)
     value = fitted_for(registry, lake, partition, config, progress)
     chosen = promoted(partition.value, value, registry.promotions())
     if chosen is not None:
-        return Choice(registry.entry(chosen.model), f"promoted from {chosen.start}", False)
+        entry = _with_groups(registry.entry(chosen.model), config)
+        return Choice(entry, f"promoted from {chosen.start}", False)
     entry = fitted_model(registry, lake, lake.partition(value), config, progress)
-    return Choice(entry, f"fitted for {value}", value == partition.value)
+    return Choice(_with_groups(entry, config), f"fitted for {value}", value == partition.value)
+
+
+def _with_groups(entry: ModelEntry, config: Config) -> ModelEntry:
+    """Refuse a model without the groups that are asked for."""
+    by = config.nightly.by
+    if by is not None and entry.by != by:
+        raise ConfigError(
+            f"Model {entry.id} was fitted without groups by {by!r}. Leave --by out, or write to "
+            "another output, where models are fitted with them."
+        )
+    return entry
 
 
 def fitted_for(
@@ -93,7 +111,7 @@ def fitted_model(
     known = registry.fits().get(partition.value)
     if known is not None and registry.has(known):
         return registry.entry(known)
-    used = lake.until(partition.value, config.nightly.training_partitions)
+    used = training_partitions(lake, partition.value, config)
     if not used:
         lake.folder(partition)  # says that there is none
     used = _fit_to_learn_from(registry, lake, partition, used, config, progress)
@@ -108,20 +126,50 @@ def _fit_to_learn_from(
     config: Config,
     progress: Report | None,
 ) -> list[Partition]:
-    """Leave out partitions that gate `psi` would refuse by the model before.
+    """Leave out what cannot be read, and what gates would refuse by the model before.
 
     This looks at inputs alone, so that it does not matter which partitions have run. A policy that
     refits when there is drift wants to learn from it.
     """
-    limit, before = config.gates.psi.fail, lake.previous(partition)
-    if limit is None or config.nightly.refit_drift is not None or before is None:
-        return used
+    found = [p for p in used if _is_readable(lake, p, config)]
+    before = lake.previous(partition)
+    if before is None:
+        return found or used
     value = fitted_for(registry, lake, before, config, progress)
     if not is_before(value, partition.value):
-        return used
+        return found or used
     entry = fitted_model(registry, lake, lake.partition(value), config, progress)
-    found = [p for p in used if _compared(entry, lake, p, config)["psi"] <= limit]
+    schema = load_schema(entry.location)
+    found = [p for p in found if _has_columns_of(schema, lake, p, config)]
+    limit = config.gates.psi.fail
+    if limit is not None and config.nightly.refit_drift is None:
+        found = [p for p in found if _compared(entry, lake, p, config)["psi"] <= limit]
     return found or used
+
+
+def training_partitions(lake: Lake, value: str, config: Config) -> list[Partition]:
+    """Return what a model for a partition may learn from: at least the first there is."""
+    return lake.until(value, config.nightly.training_partitions) or [
+        lake.partition(v) for v in lake.values[:1]
+    ]
+
+
+def _is_readable(lake: Lake, partition: Partition, config: Config) -> bool:
+    try:
+        open_source(lake.folder(partition), id_column=config.nightly.id)
+    except MrotError:
+        return False
+    return True
+
+
+def _has_columns_of(schema: Schema, lake: Lake, partition: Partition, config: Config) -> bool:
+    """Tell whether a partition has the columns that the model before knows."""
+    stream = open_source(lake.folder(partition), id_column=config.nightly.id)
+    try:
+        choose_columns(stream.schema, partition_keys=stream.partition_keys, like=schema)
+    except MrotError:
+        return False
+    return True
 
 
 def _compared(

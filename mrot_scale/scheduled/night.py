@@ -11,7 +11,7 @@ from mrot_scale.config import Config
 from mrot_scale.digests import table_manifest
 from mrot_scale.drift import Drift, profile_drift, training_profile
 from mrot_scale.errors import GateError, LeftOutWarning, MissingInputError
-from mrot_scale.jobs.opening import AnyConfig, settled
+from mrot_scale.jobs.opening import AnyConfig, for_input, settled
 from mrot_scale.jobs.score_job import Audit, Scored, Staged, score
 from mrot_scale.profiles import Profile
 from mrot_scale.progress import Report, in_run
@@ -37,7 +37,7 @@ from mrot_scale.scheduled.state import (
     write_state,
 )
 from mrot_scale.scheduled.telling import Ending, unfailing
-from mrot_scale.scheduled.training import group_sizes
+from mrot_scale.scheduled.training import group_sizes, moments
 from mrot_scale.storing.location import Location
 
 _GENERATIONS_KNOWN = 3
@@ -92,7 +92,7 @@ def nightly(
     again
         Score it even where neither inputs nor model nor settings have changed.
     """
-    settings = settled(config, nightly={"model": model})
+    settings = for_input(settled(config, nightly={"model": model}))
     wanted = parse_partition(date, partition, settings.nightly.key)
     if partition is not None and "key" not in settings.nightly.model_fields_set:
         settings = settled(settings, nightly={"key": wanted.key})
@@ -142,7 +142,7 @@ class _Job:
             raise MissingInputError(f"No table files in {lake.folder(self._partition)}.")
         self._record.facts["inputs"] = [f.to_json() for f in listed(parts)]
         stream = open_source(lake.folder(self._partition), id_column=self._config.nightly.id)
-        if stream.n_rows == 0:
+        if not has_rows(stream):
             return self._empty()
         choice = self._choose(lake)
         if not self._again and self._is_done(parts, choice):
@@ -222,7 +222,9 @@ class _Job:
     def _check_columns(self, model: OpenedModel, stream: TableStream) -> None:
         settings = self._config.nightly
         named = [settings.id, settings.by, settings.key, *settings.keep, *settings.exclude]
-        seen = [*named, *model.entry.facts.get("not_learnt", [])]
+        seen = [*named, *model.entry.facts.get("columns", []), *stream.partition_keys]
+        if not settings.times:
+            seen += moments(stream.schema)
         known = [column.name for column in model.schema.columns]
         found = gates.check_columns(known, stream.schema.names, seen, self._config.gates)
         self._judge(found)
@@ -324,7 +326,8 @@ class _Job:
         if self._record.facts.get("skipped"):
             level = published.get("level", "ok")
         found = (self._record.id, self._attempts, level, code, reason, published)
-        state = PartitionState(self._partition.value, status, *found)
+        tried = self._record.facts.get("inputs", [])
+        state = PartitionState(self._partition.value, status, *found, tried)
         write_state(self._layout, self._partition, state)
         return state
 
@@ -353,6 +356,13 @@ class _Job:
             warnings=[f"{f.gate}: {f.message}" for f in self._findings if f.level == "warn"],
             seconds=self._record.facts["seconds"],
         )
+
+
+def has_rows(stream: TableStream) -> bool:
+    """Tell whether a table has any row, reading no more than its beginning."""
+    if stream.n_rows is not None:
+        return stream.n_rows > 0
+    return next((batch for batch in stream.read(stream.schema.names[:1])), None) is not None
 
 
 def published_files(scores: Location) -> dict[str, dict[str, Any]]:

@@ -6,11 +6,11 @@ from pathlib import Path
 from mrot_scale.config import Config
 from mrot_scale.jobs.opening import AnyConfig, settled
 from mrot_scale.reading.sources import open_source
-from mrot_scale.scheduled.choosing import fitted_for
+from mrot_scale.scheduled.choosing import fitted_for, training_partitions
 from mrot_scale.scheduled.inputs import are_same
 from mrot_scale.scheduled.layout import Layout
 from mrot_scale.scheduled.partitions import Lake, Partition, parse_partition
-from mrot_scale.scheduled.policy import promoted
+from mrot_scale.scheduled.policy import first_fit, is_before, promoted
 from mrot_scale.scheduled.registry import Registry
 from mrot_scale.scheduled.state import read_state, settings_digest
 from mrot_scale.storing.location import Location
@@ -72,7 +72,9 @@ def _model(
 ) -> tuple[str | None, str]:
     if config.nightly.model is not None:
         return (found := registry.named(config.nightly.model).id), found
-    if config.nightly.refit_drift is not None and registry.decision(partition) is None:
+    first = first_fit(partition.value, list(registry.fits()), config.nightly.refit_from)
+    by_drift = config.nightly.refit_drift is not None and is_before(first, partition.value)
+    if by_drift and registry.decision(partition) is None:
         return None, "decided by drift when it runs"
     value = fitted_for(registry, lake, partition, config)
     chosen = promoted(partition.value, value, registry.promotions())
@@ -81,7 +83,7 @@ def _model(
     known = registry.fits().get(value)
     if known is not None:
         return known, f"{known} (fitted for {value})"
-    used = lake.until(value, config.nightly.training_partitions)
+    used = training_partitions(lake, value, config)
     return None, f"to be fitted for {value} on {len(used)} partition(s) from {used[0].value} on"
 
 

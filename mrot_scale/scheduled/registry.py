@@ -17,6 +17,7 @@ from mrot_scale.scheduled.layout import Layout, json_bytes, names_below, read_js
 from mrot_scale.scheduled.partitions import Partition, in_order, parse_partition
 from mrot_scale.scheduled.policy import Promotion
 from mrot_scale.storing.location import Location
+from mrot_scale.storing.manifest import MANIFEST, Entry
 
 ENTRY = "entry.json"
 MODEL = "model"
@@ -101,7 +102,8 @@ class Registry:
             place = Location(name)
             if not place.is_folder():
                 raise MissingInputError(f"No model at {place}.")
-            return ModelEntry(name, place, {})
+            mark = Entry.of((place / MANIFEST).read()).sha256[:10]
+            return ModelEntry(f"{name}#{mark}", place, {})
         return self.entry(name)
 
     def fits(self) -> dict[str, str]:

@@ -12,6 +12,7 @@ from typing import Any
 from uuid import uuid4
 
 from mrot_scale.config import Config
+from mrot_scale.config_text import shown_settings
 from mrot_scale.errors import MissingInputError, MrotError
 from mrot_scale.progress import Report
 from mrot_scale.running.run_log import told
@@ -23,8 +24,6 @@ from mrot_scale.storing.manifest import Entry
 
 FORMAT = "mrot-scale-nightly-run"
 RUN_FILE = "run.json"
-_SECRETS = ("arguments", "alert_command")
-"""Settings that may hold credentials, and stay out of every record."""
 
 
 class RunRecord:
@@ -103,15 +102,6 @@ def read_night(place: Location) -> dict[str, Any] | None:
     except (ValueError, RecursionError, MissingInputError):
         return None
     return found if isinstance(found, dict) and found.get("format") == FORMAT else None
-
-
-def shown_settings(config: Config) -> dict[str, Any]:
-    """Return all settings without what may be a secret."""
-    found = config.model_dump(mode="json")
-    for block in found.values():
-        if isinstance(block, dict):
-            block.update({n: "(not shown)" for n in _SECRETS if block.get(n)})
-    return found
 
 
 def reason_of(error: BaseException) -> tuple[int, str]:

@@ -35,9 +35,17 @@ class PartitionState:
     published: dict[str, Any] = field(default_factory=dict)
     """What the last run that published had: inputs, model, settings, rows, flagged."""
 
+    tried: list[dict[str, Any]] = field(default_factory=list)
+    """The inputs the last run looked at."""
+
     @property
     def inputs(self) -> list[InputFile]:
+        """The inputs of what is published."""
         return [InputFile.from_json(found) for found in self.published.get("inputs", [])]
+
+    @property
+    def inputs_tried(self) -> list[InputFile]:
+        return [InputFile.from_json(found) for found in self.tried]
 
 
 def read_state(layout: Layout, partition: Partition) -> PartitionState | None:

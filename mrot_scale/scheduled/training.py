@@ -5,10 +5,13 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.types as types
 
+from mrot_scale.conditions import parse_condition
 from mrot_scale.config import Config
 from mrot_scale.jobs.fit_job import fit
+from mrot_scale.jobs.fit_tasks import excluded_rows
 from mrot_scale.jobs.ingest_job import ingest
 from mrot_scale.progress import Report
 from mrot_scale.reading.parts import Partitions, identity_of
@@ -87,7 +90,7 @@ def _fit_all(
         "validation": fitted.validation,
         "by": settings.by,
         "groups": groups,
-        "not_learnt": left_out,
+        "columns": open_source(source, id_column=settings.id).schema.names,
     }
     registry.add(id, facts)
     (folder / _STORE).remove()
@@ -97,19 +100,24 @@ def _fit_all(
 def not_learnt(source: Any, config: Config) -> list[str]:
     """Return the columns of a source that a night's model is not to see."""
     settings, schema = config.nightly, open_source(source, id_column=config.nightly.id).schema
-    times = [] if settings.times else [f.name for f in schema if _is_moment(f.type)]
-    named = [*settings.exclude, *times, *([settings.by] if settings.by else [])]
+    times = [] if settings.times else moments(schema)
+    named = [*settings.exclude, *times, *carried_columns(config, with_kept=False)]
     return [n for n in dict.fromkeys(named) if n != settings.id and n in schema.names]
 
 
-def carried_columns(config: Config) -> list[str]:
-    """Return the columns a store has to carry along for a night."""
+def carried_columns(config: Config, *, with_kept: bool = True) -> list[str]:
+    """Return the columns a store has to carry along: that of groups, those of the condition."""
     settings = config.nightly
-    return list(dict.fromkeys([*settings.keep, *([settings.by] if settings.by else [])]))
+    condition = settings.exclude_where
+    named = sorted(parse_condition(condition).columns) if condition else []
+    kept = settings.keep if with_kept else ()
+    found = dict.fromkeys([*kept, *([settings.by] if settings.by else []), *named])
+    return [name for name in found if name != settings.id]
 
 
-def _is_moment(kind: Any) -> bool:
-    return bool(types.is_timestamp(kind) or types.is_date(kind))
+def moments(schema: Any) -> list[str]:
+    """Return the columns of dates and of times on a day."""
+    return [f.name for f in schema if types.is_timestamp(f.type) or types.is_date(f.type)]
 
 
 def _fit_groups(
@@ -137,7 +145,9 @@ def _large_groups(store: FeatureStore, config: Config) -> list[tuple[Any, int]]:
     """Return the values with rows enough for a model, those with most rows first."""
     by, counts = str(config.nightly.by), Counter[Any]()
     for chunk in store.chunks:
-        counts.update(store.read_ids(chunk, [by])[by].to_pylist())
+        stored = store.read_chunk(chunk)
+        learnt = ~excluded_rows(store, chunk, stored, config.nightly.exclude_where)
+        counts.update(store.read_ids(chunk, [by])[by].filter(pa.array(learnt)).to_pylist())
     counts.pop(None, None)
     large = [(v, n) for v, n in counts.items() if n >= config.nightly.group_rows]
     return sorted(large, key=lambda pair: (-pair[1], str(pair[0])))[: config.nightly.most_groups]

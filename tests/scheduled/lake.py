@@ -2,8 +2,10 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
+from dataclasses import dataclass
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from mrot_scale.digests import digest
+from mrot_scale.scheduled.night import Night, nightly
 from tests.jobs.made import TINY
 
 FIRST = date(2026, 11, 1)
@@ -105,3 +108,67 @@ def metrics(output: Path) -> dict[str, Any]:
 def manifest(path: str | Path) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(Path(path).read_text())
     return found
+
+
+def with_nightly(gates: dict[str, Any] | None = None, **settings: Any) -> dict[str, Any]:
+    """The settings of most tests, with some of `nightly` or of `gates` otherwise."""
+    return SETTINGS | {"nightly": SETTINGS["nightly"] | settings, "gates": gates or {}}
+
+
+def spoil(path: Path) -> None:
+    """Make a file one that nobody can read."""
+    path.write_bytes(b"PAR1 no Parquet at all PAR1")
+
+
+def tree(folder: Path) -> dict[str, tuple[int, int]]:
+    """Size and time of change of everything below a folder, links not followed."""
+    found = {str(p.relative_to(folder)): p.lstat() for p in sorted(folder.rglob("*"))}
+    return {name: (stat.st_size, stat.st_mtime_ns) for name, stat in found.items()}
+
+
+@dataclass(frozen=True)
+class Job:
+    """A lake and what is made of it."""
+
+    lake: Path
+    output: Path
+
+    @classmethod
+    def of(cls, folder: Path, *numbers: int) -> "Job":
+        """A lake with some nights in it, of which none has run."""
+        for number in numbers:
+            write_night(folder / "lake", number)
+        return cls(folder / "lake", folder / "out")
+
+    def copied(self, folder: Path) -> "Job":
+        """The same elsewhere: files keep their times, links lead within the copy."""
+        shutil.copytree(self.lake.parent, folder, symlinks=True, dirs_exist_ok=True)
+        return Job(folder / "lake", folder / "out")
+
+    def night(
+        self,
+        number: int,
+        *,
+        gates: dict[str, Any] | None = None,
+        again: bool = False,
+        **settings: Any,
+    ) -> Night:
+        """Run a night, some settings of `nightly` or of `gates` being otherwise."""
+        config = with_nightly(gates, **settings)
+        return nightly(self.lake, self.output, date=day(number), config=config, again=again)
+
+    def write(self, number: int, table: pa.Table | None = None, name: str = "part-0") -> Path:
+        return write_night(self.lake, number, table, name)
+
+    def scores(self, number: int) -> pa.Table:
+        """What plain readers find for a night."""
+        return pq.read_table(self.output / "scores" / f"date={day(number)}")
+
+    def state(self, number: int) -> dict[str, Any]:
+        """How the last run of a night ended; nothing where none ran."""
+        path = self.output / "runs" / "partitions" / f"date={day(number)}.json"
+        return manifest(path) if path.exists() else {}
+
+    def last_run(self, number: int) -> dict[str, Any]:
+        """What the last run of a night recorded."""
+        return manifest(self.output / "runs" / self.state(number)["run_id"] / "run.json")

@@ -242,7 +242,8 @@ def test_drift_of_columns_of_the_score_and_against_the_partition_before(
     figure: str, value: float, expected: str
 ) -> None:
     """Each has limits of its own, and is judged by no other's."""
-    moved, score = drift("b", **{figure: value}), drift(SCORE, **{figure: value})
+    figures: dict[str, Any] = {figure: value}
+    moved, score = drift("b", **figures), drift(SCORE, **figures)
     cases = {
         figure: night(training=[drift("a"), moved, drift(SCORE)]),
         f"score_{figure}": night(training=[drift("a"), score]),

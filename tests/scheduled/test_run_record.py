@@ -13,10 +13,11 @@ import pytest
 
 from mrot_scale import __version__
 from mrot_scale.config import full_config
+from mrot_scale.config_text import shown_settings
 from mrot_scale.errors import GateError, MissingInputError, StorageError
 from mrot_scale.scheduled.layout import Layout
 from mrot_scale.scheduled.partitions import Partition
-from mrot_scale.scheduled.run_record import FORMAT, RUN_FILE, RunRecord, reason_of, shown_settings
+from mrot_scale.scheduled.run_record import FORMAT, RUN_FILE, RunRecord, reason_of
 from mrot_scale.storing.location import Location
 
 NIGHT = Partition("date", "2026-11-14")
