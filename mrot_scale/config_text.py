@@ -12,7 +12,7 @@ from pydantic.fields import FieldInfo
 from mrot_scale.config import Config, inner_model
 
 _LINE_WIDTH = 100
-_SECRETS = ("arguments", "alert_command")
+SECRETS = ("arguments", "alert_command")
 """Settings that may hold credentials, and stay out of every record."""
 
 _SCHEMA_DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -32,7 +32,7 @@ def shown_settings(config: Config) -> dict[str, Any]:
     found = config.model_dump(mode="json")
     for block in found.values():
         if isinstance(block, dict):
-            block.update({name: "(not shown)" for name in _SECRETS if block.get(name)})
+            block.update({name: "(not shown)" for name in SECRETS if block.get(name)})
     return found
 
 

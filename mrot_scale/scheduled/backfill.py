@@ -12,7 +12,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from threading import Lock
 from typing import Literal
@@ -20,9 +20,9 @@ from typing import Literal
 import yaml
 
 from mrot_scale.config import Config
-from mrot_scale.errors import ConfigError, MrotError
+from mrot_scale.errors import ConfigError, MrotError, TemporaryError
 from mrot_scale.jobs.opening import AnyConfig, for_input, settled
-from mrot_scale.progress import Report
+from mrot_scale.progress import Report, in_run
 from mrot_scale.reading.sources import open_source
 from mrot_scale.scheduled.choosing import choose_model
 from mrot_scale.scheduled.inputs import are_same
@@ -103,6 +103,8 @@ def backfill(
     """
     settings, layout = for_input(settled(config)), Layout(Location(output))
     lake = Lake.open(Location(input), settings.nightly.key)
+    for bound in (start, end):
+        _check_bound(lake, bound)
     wanted = _range(lake, start, end, lookback)
     states = all_states(layout, lake.key)
     reasons = {
@@ -123,6 +125,13 @@ def _backfilled(outcomes: list[Outcome]) -> Backfilled:
     place = in_order([o.partition.partition("=")[2] for o in outcomes])
     ordered = sorted(outcomes, key=lambda o: place.index(o.partition.partition("=")[2]))
     return Backfilled(ordered, next((o.exit_code for o in ordered if o.exit_code), 0))
+
+
+def _check_bound(lake: Lake, bound: str | None) -> None:
+    """Refuse what cannot be a first or last partition of days."""
+    are_days = bool(lake.values) and all(as_day(value) for value in lake.values)
+    if bound is not None and are_days and as_day(bound) is None:
+        raise ConfigError(f"--start and --end take days such as 2026-11-14, got {bound!r}.")
 
 
 def _range(lake: Lake, start: str | None, end: str | None, lookback: int) -> list[str]:
@@ -164,7 +173,7 @@ def reason_to_run(
         return None
     changed = not are_same(state.inputs_tried, lake.files(lake.partition(value)))
     if state.status in ("failed", "gated", "running"):
-        if reprocess == "failed" or missing or state.status == "running":
+        if reprocess == "failed" or missing or state.was_stopped:
             return "failed before"
         return "inputs changed" if changed else None
     if changed:
@@ -196,8 +205,9 @@ class _Run:
 
     def all(self, chosen: dict[str, Why]) -> list[Outcome]:
         """Fit every model that is due, in order, then run the partitions in any order."""
-        for value in chosen:
-            self._prepare(value)
+        with in_run(f"backfill-{datetime.now(UTC):%Y%m%dT%H%M%SZ}"):
+            for value in chosen:
+                self._prepare(value)
         if self._max_active == 1:
             return [self._one(value, why, self._here) for value, why in chosen.items()]
         with tempfile.TemporaryDirectory() as folder:
@@ -289,6 +299,10 @@ class _Processes:
             out, log = process.communicate()
         finally:
             self._running.discard(process)
+        sys.stderr.write(log.decode(errors="replace"))
+        if process.returncode < 0:
+            told = f"its process was killed by signal {-process.returncode}; run it again"
+            raise _ProcessError(TemporaryError.exit_code, told)
         if process.returncode:
             raise _ProcessError(process.returncode, _last_line(log))
         return Night(**json.loads(out))

@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -146,7 +146,7 @@ class _Job:
             return self._empty()
         choice = self._choose(lake)
         if not self._again and self._is_done(parts, choice):
-            return self._skipped(choice)
+            return self._skipped(choice, parts)
         self._clear_other_work(parts, choice)
         with ThreadPoolExecutor(1) as pool:  # read once more while the rows are scored
             digests = pool.submit(digested, parts)
@@ -280,11 +280,15 @@ class _Job:
         self._end("empty", 0, "0 rows", self._published_before)
         return self._result("empty", None, 0, 0)
 
-    def _skipped(self, choice: Choice) -> Night:
-        published = self._published_before
-        self._record.facts["skipped"] = True
+    def _skipped(self, choice: Choice, parts: Sequence[Part]) -> Night:
+        """Tell what is visible, which after a rollback is not what was published last."""
+        known = [file.digest for file in self._before.inputs] if self._before else []
+        inputs = [replace(f, digest=d) for f, d in zip(listed(parts), known, strict=True)]
+        self._record.facts |= {"skipped": True, "inputs": [f.to_json() for f in inputs]}
+        published = self._published_before | {"inputs": self._record.facts["inputs"]}
         self._end("published", 0, "", published)
-        return self._result("skipped", choice, published["rows"], published["flagged"])
+        visible = table_manifest(resolve(self._layout.scores(self._partition))).facts
+        return self._result("skipped", choice, visible["rows"], visible["flagged"])
 
     def _done(self, choice: Choice, scored: Scored, inputs: list[InputFile]) -> Night:
         self._record.facts["inputs"] = [f.to_json() for f in inputs]

@@ -10,7 +10,7 @@ from mrot_scale.scheduled.choosing import fitted_for, training_partitions
 from mrot_scale.scheduled.inputs import are_same
 from mrot_scale.scheduled.layout import Layout
 from mrot_scale.scheduled.partitions import Lake, Partition, parse_partition
-from mrot_scale.scheduled.policy import first_fit, is_before, promoted
+from mrot_scale.scheduled.policy import due, first_fit, is_before, promoted
 from mrot_scale.scheduled.registry import Registry
 from mrot_scale.scheduled.state import read_state, settings_digest
 from mrot_scale.storing.location import Location
@@ -74,6 +74,8 @@ def _model(
         return (found := registry.named(config.nightly.model).id), found
     first = first_fit(partition.value, list(registry.fits()), config.nightly.refit_from)
     by_drift = config.nightly.refit_drift is not None and is_before(first, partition.value)
+    regular = due(partition.value, first, config.nightly.refit_every, lake.values)
+    by_drift = by_drift and regular != partition.value
     if by_drift and registry.decision(partition) is None:
         return None, "decided by drift when it runs"
     value = fitted_for(registry, lake, partition, config)

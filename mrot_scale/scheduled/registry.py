@@ -155,7 +155,10 @@ def check_same_key(partition: Partition, key: str) -> None:
 
 def listed_models(output: str | Path) -> list[dict[str, Any]]:
     """Return what is known of each model of a job, with the partitions it was promoted from."""
-    registry = Registry(Layout(Location(output)))
+    layout = Layout(Location(output))
+    if not layout.root.exists():
+        raise MissingInputError(f"Nothing at {layout.root}.")
+    registry = Registry(layout)
     promotions = registry.promotions()
     return [
         {**registry.entry(id).facts, "promoted": [p.start for p in promotions if p.model == id]}
@@ -169,7 +172,10 @@ def promote_model(
     """Let a model score all partitions from one on; return which model that is."""
     registry = Registry(Layout(Location(output)))
     entry = registry.entry(registry.named(model).id)
-    partition = parse_partition(None, f"{key}={start}", key)
+    is_day = key == "date"
+    partition = parse_partition(
+        start if is_day else None, None if is_day else f"{key}={start}", key
+    )
     if not dry_run:
         registry.promote(entry.id, partition)
     return {"model": entry.id, "from": partition.value, "dry_run": dry_run}

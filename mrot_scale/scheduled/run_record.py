@@ -2,17 +2,18 @@
 
 import json
 import os
+import re
 import socket
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
 
 from mrot_scale.config import Config
-from mrot_scale.config_text import shown_settings
+from mrot_scale.config_text import SECRETS, shown_settings
 from mrot_scale.errors import MissingInputError, MrotError
 from mrot_scale.progress import Report
 from mrot_scale.running.run_log import told
@@ -39,7 +40,7 @@ class RunRecord:
         self.facts: dict[str, Any] = {
             "format": FORMAT,
             "run_id": self.id,
-            "argv": list(sys.argv),
+            "argv": shown_words(sys.argv),
             "host": socket.gethostname(),
             "pid": os.getpid(),
             "partition": {"key": partition.key, "value": partition.value},
@@ -93,6 +94,12 @@ class RunRecord:
                 report(stage, done, total)
 
         return both
+
+
+def shown_words(words: Sequence[str]) -> list[str]:
+    """Return a command line without the values of settings that may be secrets."""
+    pattern = rf"((?:--set=)?\w+\.(?:{'|'.join(SECRETS)})[^=]*=).*"
+    return [re.sub(pattern, r"\1(not shown)", word, flags=re.DOTALL) for word in words]
 
 
 def read_night(place: Location) -> dict[str, Any] | None:

@@ -44,6 +44,11 @@ class PartitionState:
         return [InputFile.from_json(found) for found in self.published.get("inputs", [])]
 
     @property
+    def was_stopped(self) -> bool:
+        """Whether it was stopped by a signal: the same command again goes on."""
+        return self.status == "running" or self.exit_code in (130, 143)
+
+    @property
     def inputs_tried(self) -> list[InputFile]:
         return [InputFile.from_json(found) for found in self.tried]
 
