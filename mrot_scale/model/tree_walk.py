@@ -17,7 +17,7 @@ Floats = NDArray[np.float64]
 DEEPEST = 8
 """Complete trees double with every level; deeper ones are left to LightGBM."""
 
-_BLOCK_ROWS = 512
+_BLOCK_ROWS = 128
 """Rows that take a step together: they and their nodes stay in the first-level cache."""
 
 _NUMERICAL_NAN_OR_NONE = {0, 2, 8, 10}
