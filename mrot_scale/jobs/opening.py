@@ -141,9 +141,14 @@ def begun(run: RunFolder, config: Config, plan: Plan | None = None) -> Iterator[
 
 @contextmanager
 def opened_runner(
-    run: RunFolder, log: RunLog, config: Config, report: Report | None, *inputs: Location
+    run: RunFolder,
+    log: RunLog,
+    config: Config,
+    report: Report | None,
+    *inputs: Location,
+    prepare: Callable[[], None] | None = None,
 ) -> Iterator[Runner]:
     """Yield a runner on workers that can reach the run folder and the inputs."""
-    with open_workers(config.cluster, [run.location, *inputs]) as workers:
+    with open_workers(config.cluster, [run.location, *inputs], prepare) as workers:
         log.write("workers", count=workers.count, kind=config.cluster.kind)
         yield Runner(run, workers, report or quiet, log.write)

@@ -4,6 +4,7 @@ import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from mrot_scale.jobs.opening import (
     settled,
 )
 from mrot_scale.jobs.plan_score import plan_score
-from mrot_scale.jobs.score_tasks import GroupModel, ScoreOptions
+from mrot_scale.jobs.score_tasks import GroupModel, ScoreOptions, warm_up
 from mrot_scale.model.hybrid import Explaining
 from mrot_scale.model.persist import load_model, model_schema
 from mrot_scale.profiles import Profile, category_profiles
@@ -216,7 +217,8 @@ def _score(
         run = RunFolder.open(folder, terms, new_run=new_run)
         with begun(run, settings, plan) as log:
             inputs = [opened.location, *models.places]
-            with opened_runner(run, log, settings, progress, *inputs) as runner:
+            prepare = partial(warm_up, opened.n_rows)
+            with opened_runner(run, log, settings, progress, *inputs, prepare=prepare) as runner:
                 groups = models.group_models(options, settings)
                 records = _score_chunks(runner, place, opened, options, groups)
             if audit is not None:

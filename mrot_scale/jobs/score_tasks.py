@@ -11,11 +11,14 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from mrot_scale.compiling import can_compile
 from mrot_scale.config import Method, NonFinite
 from mrot_scale.encoding import Decoder, category_counts
 from mrot_scale.errors import ModelMismatchError
 from mrot_scale.model.hybrid import Explaining
+from mrot_scale.model.lightgbm_model import WALKED_FROM
 from mrot_scale.model.persist import load_model, model_schema
+from mrot_scale.model.tree_walk import compile_walk
 from mrot_scale.profiles import count_scores, count_values, sampled_rows
 from mrot_scale.rows import fill_non_finite
 from mrot_scale.running.commit import Record
@@ -74,6 +77,12 @@ def open_model(address: str, identity: str) -> FittedModel:
     if Entry.of((place / MANIFEST).read()).sha256 != identity:
         raise ModelMismatchError(f"{place} was replaced while it was in use. Run again.")
     return load_model(place)[0]
+
+
+def warm_up(n_rows: int) -> None:
+    """Get a worker ready for so many rows: libraries are loaded by now, loops are compiled."""
+    if n_rows >= WALKED_FROM and can_compile():
+        compile_walk()
 
 
 @dataclass(frozen=True)

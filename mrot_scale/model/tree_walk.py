@@ -49,6 +49,12 @@ class CompleteTrees:
         return self.feature, self.threshold, self.leaf
 
 
+def compile_walk() -> None:
+    """Compile the walk before it is needed."""
+    tree = (np.zeros((1, 1), np.int32), np.zeros((1, 1)), np.zeros((1, 2)))
+    CompleteTrees(*tree).walk(np.zeros((1, 1)))
+
+
 def complete_trees(text: str) -> CompleteTrees | None:
     """Return the trees of a checked booster text; None where they are not for walking."""
     trees = [_Tree.of(block) for block in text.split("\nTree=")[1:]]

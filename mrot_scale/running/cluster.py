@@ -262,8 +262,15 @@ def _result(future: Any, task: Task) -> Record:
 
 
 @contextmanager
-def open_workers(config: ClusterConfig, storage: Sequence[Location] = ()) -> Iterator[Workers]:
-    """Yield workers as configured, after checking that they can do the job."""
+def open_workers(
+    config: ClusterConfig,
+    storage: Sequence[Location] = (),
+    prepare: Callable[[], None] | None = None,
+) -> Iterator[Workers]:
+    """Yield workers as configured, after checking that they can do the job.
+
+    `prepare` is called on each of them, side by side: what it loads need not be waited for later.
+    """
     if config.kind == "inline":
         yield InlineWorkers()
         return
@@ -279,6 +286,8 @@ def open_workers(config: ClusterConfig, storage: Sequence[Location] = ()) -> Ite
         count = _wait_for_workers(client, config)
         _check_versions(client)
         _check_storage(client, storage)
+        if prepare is not None:
+            _answers(client, prepare)
         yield DaskWorkers(client, count, config.silence_s)
 
 
