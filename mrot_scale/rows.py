@@ -35,6 +35,12 @@ def column_medians(rows: Floats) -> Floats:
     return np.array([np.median(x[np.isfinite(x)]) if np.isfinite(x).any() else 0.0 for x in rows.T])
 
 
+def surely_finite(rows: Floats) -> bool:
+    """Tell whether all values are finite, quickly; of values near the largest it is not sure."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.isfinite(rows.sum()))
+
+
 def fill_non_finite(rows: Floats, fill: Floats) -> Floats:
     """Return the rows with NaN and infinity replaced by each column's fill value."""
     return np.where(np.isfinite(rows), rows, fill)

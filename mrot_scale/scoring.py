@@ -16,7 +16,7 @@ from mrot_scale.method.views import View
 from mrot_scale.model.regressors import ScoreModel
 from mrot_scale.precision import from_stored, to_stored
 from mrot_scale.profiles import Bins
-from mrot_scale.rows import fill_non_finite
+from mrot_scale.rows import fill_non_finite, surely_finite
 from mrot_scale.storing.schema import Schema
 
 Floats = NDArray[np.float64]
@@ -138,6 +138,8 @@ class FittedModel:
         self, rows: Floats, method: Method, threads: int = 1, policy: NonFinite | None = None
     ) -> NDArray[np.float32]:
         """Return the score of rows that may miss values, which are filled or leave no score."""
+        if len(rows) and surely_finite(rows):  # as most are: spares a copy of them
+            return self.score(rows, method, threads)
         if (policy or self.config.non_finite) == "impute":
             rows = fill_non_finite(rows, self.fill)
         finite = np.isfinite(rows).all(axis=1)

@@ -15,6 +15,7 @@ from mrot_scale.compiling import can_compile
 from mrot_scale.errors import DataError, MissingLibraryError
 from mrot_scale.model.booster_text import canonical_text, check_booster_text
 from mrot_scale.model.tree_walk import CompleteTrees, complete_trees
+from mrot_scale.rows import surely_finite
 
 Floats = NDArray[np.float64]
 
@@ -64,7 +65,7 @@ class LightgbmModel:
         return self._walked is not None
 
     def predict(self, rows: Floats) -> Floats:
-        if self._walked is not None and _is_finite(rows):
+        if self._walked is not None and surely_finite(rows):
             return self._walked.walk(rows)
         found = self._booster.predict(rows, raw_score=True, num_threads=1)
         return np.asarray(found, dtype=np.float64)
@@ -77,12 +78,6 @@ class LightgbmModel:
     def text(self) -> str:
         """Return the model in LightGBM's own text format, the same for any number of threads."""
         return self._text
-
-
-def _is_finite(rows: Floats) -> bool:
-    """Tell whether all values are finite; of values near the largest it may not be sure."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        return bool(np.isfinite(rows.sum()))
 
 
 def train_lightgbm(rows: Floats, targets: Floats, *, seed: int) -> LightgbmModel:
