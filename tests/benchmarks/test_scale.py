@@ -311,9 +311,9 @@ def _results() -> Results:
 def test_targets_are_worked_out_from_cells() -> None:
     found = {target.name: target for target in targets(_results())}
     figures = {name: target.figure for name, target in found.items()}
-    assert figures["score stage / IsolationForest score"] == pytest.approx(5.0)
+    assert figures["score stage / IsolationForest score, two threads"] == pytest.approx(5.0)
     assert figures["score stage / HBOS score"] == pytest.approx(0.25)
-    assert figures["score command / IsolationForest score"] == pytest.approx(4.0)
+    assert figures["score command / IsolationForest score, two threads"] == pytest.approx(4.0)
     assert figures["score stage / reading Zarr"] == pytest.approx(0.25)
     assert figures["seconds of fit / IsolationForest fit and score"] == pytest.approx(0.5)
     assert figures["seconds of ingest, fit and score"] == pytest.approx(95.0)
