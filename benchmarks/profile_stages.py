@@ -51,7 +51,7 @@ _SCORE = (
     Timed("mrot_scale.storing.arrays:ArraySpec.decode", "decode Zarr: crc32c, zstd"),
     Timed("mrot_scale.encoding:Decoder.rows", "to float64"),
     Timed("mrot_scale.scoring:FittedModel.score_by_policy", "check and copy rows"),
-    Timed("mrot_scale.model.lightgbm_model:_is_finite", "check and copy rows"),
+    Timed("mrot_scale.scoring:surely_finite", "check and copy rows"),
     Timed("mrot_scale.scoring:view_rarities", "efforts", whole=True),
     Timed("mrot_scale.model.lightgbm_model:LightgbmModel.predict", "LightGBM"),
     Timed("mrot_scale.model.tree_walk:CompleteTrees.walk", "tree walk"),

@@ -36,7 +36,9 @@ _MAKER = "mrot-scale demo"
 _TABLE_IN_WORK = f".{TABLE}.tmp"
 _NAMES = {TABLE, _TABLE_IN_WORK, STORE, MODEL, SCORES, SCORES_TABLE, "_gen", _MARKER}
 _NAMES |= {f"{name}.run" for name in (STORE, MODEL, SCORES)}
-_IN_WORK = re.compile(r"\.(readings\.store|model|scores|scores\.parquet)\.[0-9a-f]{12}\.(tmp|link)")
+_IN_WORK = re.compile(
+    r"\.(readings\.store|model|scores|scores\.parquet)(\.run)?(\.[0-9a-f]{12})?\.(tmp|link|lock)"
+)
 """What a killed run may leave of outputs it was about to publish."""
 
 _TEXT_COLUMNS = ["pump", "site", TRUTH]

@@ -133,7 +133,8 @@ def _fit_to_learn_from(
     """
     found = [p for p in used if _is_readable(lake, p, config)]
     before = lake.previous(partition)
-    if before is None:
+    first = first_fit(partition.value, list(registry.fits()), config.nightly.refit_from)
+    if before is None or not is_before(first, partition.value):  # there is no model before
         return found or used
     value = fitted_for(registry, lake, before, config, progress)
     if not is_before(value, partition.value):

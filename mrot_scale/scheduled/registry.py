@@ -100,7 +100,7 @@ class Registry:
             return self.entry(ids[-1])
         if "/" in name:
             place = Location(name)
-            if not place.is_folder():
+            if not (place / MANIFEST).exists():
                 raise MissingInputError(f"No model at {place}.")
             mark = Entry.of((place / MANIFEST).read()).sha256[:10]
             return ModelEntry(f"{name}#{mark}", place, {})

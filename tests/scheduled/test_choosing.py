@@ -334,3 +334,12 @@ def test_a_shift_that_passes_brings_a_model_there_and_back(drifted: Job, tmp_pat
         job.write(number)
         job.night(number, **DRIFT)
     assert days_of_models(job, (5, 6, 7)) == [3, 6, 6]
+
+
+def test_the_first_night_fits_one_model_and_no_other(tmp_path: Path) -> None:
+    """Though there are partitions before it, which no model was ever fitted for."""
+    job = Job.of(tmp_path, 1, 2, 3)
+    night = job.night(3)
+    models = [path.name for path in (job.output / "models").glob("*-*")]
+    assert models == [night.model]
+    assert job.night(3).status == "skipped"

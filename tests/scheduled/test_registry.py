@@ -168,6 +168,7 @@ def test_a_model_is_named_by_id_as_latest_or_by_path(registry: Registry, tmp_pat
     assert registry.named(old).id == old
     assert registry.named("latest").id == new
     (tmp_path / "own model").mkdir()
+    (tmp_path / "own model" / "MANIFEST.json").write_text("{}")
     own = registry.named(f"{tmp_path}/own model")
     assert own.location == Location(tmp_path / "own model")
     assert own.groups() == []
