@@ -35,7 +35,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         with tempfile.TemporaryDirectory(dir=options.scratch) as folder:
             rows.append(measure(Path(folder), n_tasks, options.workers))
         print(table(rows[-1:]), flush=True)
-    print(f"\n{table(rows)}\n\nseconds grow as tasks to the power {exponent(rows):.2f}", flush=True)
+    print(f"\n{table(rows)}", flush=True)
+    if (power := exponent(rows)) is not None:
+        print(f"\nSeconds grow as tasks to the power {power:.2f}.", flush=True)
     if options.out:
         found = {"rows": rows, "exponent": exponent(rows), "versions": versions(_LIBRARIES)}
         (options.out / REPORT).write_text(json_lines(found), encoding="utf-8")
@@ -59,10 +61,10 @@ def measure(folder: Path, n_tasks: int, workers: int) -> dict[str, Any]:
     }
 
 
-def exponent(rows: list[dict[str, Any]]) -> float:
+def exponent(rows: list[dict[str, Any]]) -> float | None:
     """Return how the seconds grow with the number of tasks, from the smallest to the largest."""
     if len(rows) < 2:
-        return float("nan")
+        return None
     first, last = rows[0], rows[-1]
     ratio = np.log(last["seconds"] / first["seconds"])
     return float(ratio / np.log(last["tasks"] / first["tasks"]))

@@ -8,7 +8,7 @@ import pytest
 from benchmarks.tasks import exponent, main
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_small_run_counts_its_tasks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     main(["--tasks", "120", "--workers", "1", "--out", str(tmp_path / "out")])
     found = json.loads((tmp_path / "out" / "tasks.json").read_text())

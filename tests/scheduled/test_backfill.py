@@ -175,7 +175,7 @@ def test_a_night_that_failed_for_its_rows_runs_once_they_are_others(job: Job) ->
     assert became(filled(job, start=day(4))) == {4: ("done", "inputs changed")}
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_promotion_is_no_reason_to_run_unless_all_do(job: Job) -> None:
     """What a backfill looks at are inputs and settings; `all` gives what policy says now."""
     job.write(4)
@@ -293,7 +293,7 @@ def test_two_at_a_time_give_the_same_scores_as_one(done: Job, tmp_path: Path) ->
     assert runs[0]["config"] == done.last_run(1)["config"]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_models_that_are_due_are_fitted_in_order_before_two_run_at_a_time(tmp_path: Path) -> None:
     job = Job.of(tmp_path, 1, 2, 3, 4)
     other = Job(job.lake, tmp_path / "one")

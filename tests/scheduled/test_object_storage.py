@@ -138,7 +138,7 @@ def test_scores_on_s3_are_one_dataset_with_the_date_column(done: Remote) -> None
     assert night["reading"].to_pylist() == night_table(2, 700)["reading"].to_pylist()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_model_fitted_on_s3_is_the_one_fitted_on_disk(job: Remote, local: Job) -> None:
     night = job.night(1)
     assert job.output.names() == ["models", "reports", "runs", "scores"]
@@ -162,7 +162,7 @@ def test_the_same_night_on_s3_is_skipped_and_nothing_of_it_touched(
     assert again.status == "skipped", "written again with the same content"
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_late_file_on_s3_replaces_the_scores_and_rollback_brings_them_back(job: Remote) -> None:
     job.night(1)
     before = job.scores()
@@ -173,7 +173,7 @@ def test_a_late_file_on_s3_replaces_the_scores_and_rollback_brings_them_back(job
     assert job.scores().equals(before)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_failed_gate_on_s3_publishes_nothing_until_it_is_loosened(job: Remote) -> None:
     with pytest.raises(GateError):
         job.night(1, with_nightly({"rows_below": {"fail": 5_000}}))
@@ -192,7 +192,7 @@ def test_a_partition_that_is_not_on_s3_is_told_with_what_there_is(job: Remote) -
     assert (job.state(4).status, job.state(4).exit_code) == ("failed", 66)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_backfill_on_s3_runs_what_is_new_and_a_promotion_holds(job: Remote) -> None:
     for number in (2, 3):
         job.write(number)
@@ -212,7 +212,7 @@ def test_a_backfill_on_s3_runs_what_is_new_and_a_promotion_holds(job: Remote) ->
     assert job.rows() == {day(n): ROWS for n in (1, 2, 3)}
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_lake_on_s3_may_have_its_output_on_disk(job: Remote, tmp_path: Path) -> None:
     night = nightly(job.lake.address, tmp_path / "out", date=day(1), config=SETTINGS)
     assert night.status == "done"
