@@ -28,6 +28,7 @@ class Timers:
     """
 
     seconds: dict[str, float] = field(default_factory=dict)
+    clock: Callable[[], float] = time.perf_counter
     _open: list[_Open] = field(default_factory=list)
 
     @contextmanager
@@ -36,12 +37,12 @@ class Timers:
         if self._open and self._open[-1].whole:
             yield
             return
-        self._open.append(_Open(label, time.perf_counter(), whole))
+        self._open.append(_Open(label, self.clock(), whole))
         try:
             yield
         finally:
             done = self._open.pop()
-            took = time.perf_counter() - done.start
+            took = self.clock() - done.start
             self.seconds[label] = self.seconds.get(label, 0.0) + took - done.within
             if self._open:
                 self._open[-1].within += took

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from mrot_scale.config_nightly import NightlyConfig
+from mrot_scale.errors import UnwrittenReportWarning
 from mrot_scale.scheduled.alerts import WEBHOOK, Alert, AlertWarning, event_of, send
 from mrot_scale.scheduled.layout import Layout
 from mrot_scale.scheduled.partitions import Partition
@@ -144,10 +145,10 @@ def test_a_command_that_cannot_be_run_is_a_warning(how: str, tmp_path: Path) -> 
 @pytest.mark.parametrize(
     "hangs",
     [
-        "import time; time.sleep(30)",
-        "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(30)",
+        "import time; time.sleep(60)",
+        "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(60)",
         "import subprocess, sys; subprocess.run([sys.executable, '-c', 'import time; "
-        "time.sleep(6)'])",
+        "time.sleep(60)'])",
     ],
     ids=["sleeps", "ignores signals", "waits for another"],
 )
@@ -155,7 +156,7 @@ def test_a_command_that_hangs_is_given_up(hangs: str, tmp_path: Path) -> None:
     begun = time.monotonic()
     (told,) = failing(by(python(tmp_path, hangs), seconds=0.4))
     assert "TimeoutExpired" in told
-    assert time.monotonic() - begun < 4
+    assert time.monotonic() - begun < 30  # a hang, not a speed
 
 
 # --- webhooks
@@ -307,7 +308,7 @@ def test_a_webhook_that_never_answers_is_given_up(monkeypatch: pytest.MonkeyPatc
         monkeypatch.setenv(WEBHOOK, address)
         begun = time.monotonic()
         (told,) = failing(NightlyConfig(alert_seconds=0.3))
-        assert time.monotonic() - begun < 3
+        assert time.monotonic() - begun < 20  # a hang, not a speed
         over.set()
     assert told.startswith(f"Alert to {LOOPBACK} failed: ")
 
@@ -316,7 +317,7 @@ def test_a_webhook_that_answers_byte_by_byte_is_given_up(monkeypatch: pytest.Mon
     over = Event()
 
     def trickle(request: Any) -> None:
-        for letter in b"HTTP/1.1 200 OK\r\nX: " + b"x" * 11:
+        for letter in b"HTTP/1.1 200 OK\r\nX: " + b"x" * 300:
             request.sendall(bytes([letter]))
             if over.wait(0.1):
                 return
@@ -327,7 +328,7 @@ def test_a_webhook_that_answers_byte_by_byte_is_given_up(monkeypatch: pytest.Mon
         failing(NightlyConfig(alert_seconds=0.4))
         seconds = time.monotonic() - begun
         over.set()
-    assert seconds < 2, "alert_seconds is for all of it, not for every byte"
+    assert seconds < 15, "alert_seconds is for all of it, not for every byte"
 
 
 @pytest.mark.parametrize(
@@ -466,5 +467,5 @@ def test_an_alert_goes_out_where_the_report_cannot_be_written(tmp_path: Path) ->
     job = Job(tmp_path)
     (tmp_path / "out").mkdir()
     (tmp_path / "out/reports").write_bytes(b"")
-    with pytest.warns(UntoldWarning, match="report"):
+    with pytest.warns(UnwrittenReportWarning, match="There is no report: Cannot write"):
         assert job.end("2026-11-14", "fail", "gated") == ["fail"]
