@@ -20,6 +20,9 @@ DEEPEST = 8
 _BLOCK_ROWS = 128
 """Rows that take a step together: they and their nodes stay in the first-level cache."""
 
+_LEVELS_AT_ONCE = 3
+"""Levels whose nodes are all asked; every tree has at least as many."""
+
 _NUMERICAL_NAN_OR_NONE = {0, 2, 8, 10}
 """Kinds of split that finite rows take by value alone."""
 
@@ -28,7 +31,7 @@ _NUMERICAL_NAN_OR_NONE = {0, 2, 8, 10}
 class CompleteTrees:
     """Trees of equal depth, node `k` above nodes `2 k + 1` and `2 k + 2`."""
 
-    feature: NDArray[np.int32]
+    feature: NDArray[np.uint32]
     """(trees, inner nodes)."""
 
     threshold: Floats
@@ -46,12 +49,14 @@ class CompleteTrees:
 
     @property
     def _arrays(self) -> tuple[Any, ...]:
-        return self.feature, self.threshold, self.leaf
+        return self.feature * np.uint32(_BLOCK_ROWS), self.threshold, self.leaf
 
 
 def compile_walk() -> None:
     """Compile the walk before it is needed."""
-    tree = (np.zeros((1, 1), np.int32), np.zeros((1, 1)), np.zeros((1, 2)))
+    leaves = 2**_LEVELS_AT_ONCE
+    inner = (1, leaves - 1)
+    tree = (np.zeros(inner, np.uint32), np.zeros(inner), np.zeros((1, leaves)))
     CompleteTrees(*tree).walk(np.zeros((1, 1)))
 
 
@@ -61,7 +66,7 @@ def complete_trees(text: str) -> CompleteTrees | None:
     depth = max((tree.depth() for tree in trees), default=0)
     if not 0 < depth <= DEEPEST or not all(tree.is_plain for tree in trees):
         return None
-    parts = [tree.completed(depth) for tree in trees]
+    parts = [tree.completed(max(depth, _LEVELS_AT_ONCE)) for tree in trees]
     feature, threshold, leaf = (np.stack(arrays) for arrays in zip(*parts, strict=True))
     return CompleteTrees(feature, threshold, leaf)
 
@@ -96,9 +101,9 @@ class _Tree:
             return 0
         return 1 + max(self.depth(int(self.left[node])), self.depth(int(self.right[node])))
 
-    def completed(self, depth: int) -> tuple[NDArray[np.int32], Floats, Floats]:
+    def completed(self, depth: int) -> tuple[NDArray[np.uint32], Floats, Floats]:
         """Return the tree with every leaf at the same depth."""
-        feature = np.zeros(2**depth - 1, dtype=np.int32)
+        feature = np.zeros(2**depth - 1, dtype=np.uint32)
         threshold = np.full(2**depth - 1, np.inf)
         leaf = np.empty(2**depth)
 
@@ -117,26 +122,40 @@ class _Tree:
 
 
 def _walk(values: Any, n_columns: int, feature: Any, threshold: Any, leaf: Any, found: Any) -> None:
-    n_rows, n_trees, n_inner = found.shape[0], feature.shape[0], feature.shape[1]
-    depth = 0
-    while 2**depth - 1 < n_inner:
-        depth += 1
-    node, start_of = np.empty(_BLOCK_ROWS, np.int32), np.empty(_BLOCK_ROWS, np.int32)
-    for i in range(_BLOCK_ROWS):
-        start_of[i] = i * n_columns
+    # Numbers without a sign: an index that may be negative costs a check for every one used.
+    n_rows, n_inner, first_leaf = found.shape[0], feature.shape[1], np.uint32(feature.shape[1])
+    n_steps = 0
+    while 2 ** (n_steps + _LEVELS_AT_ONCE) - 1 < n_inner:
+        n_steps += 1
+    x = np.zeros(n_columns * _BLOCK_ROWS, values.dtype)
+    node, total = np.empty(_BLOCK_ROWS, np.uint32), np.empty(_BLOCK_ROWS)
+    one, two = np.uint32(1), np.uint32(2)
     for start in range(0, n_rows, _BLOCK_ROWS):
         n = min(_BLOCK_ROWS, n_rows - start)
-        x, total = values[start * n_columns : (start + n) * n_columns], found[start : start + n]
-        for i in range(n):
+        for i in range(n):  # column after column: rows side by side read what lies side by side
+            for column in range(n_columns):
+                x[column * _BLOCK_ROWS + i] = values[(start + i) * n_columns + column]
+        for i in range(_BLOCK_ROWS):
             total[i] = 0.0
-        for tree in range(n_trees):
+        for tree in range(feature.shape[0]):
             split, limit, value = feature[tree], threshold[tree], leaf[tree]
-            for i in range(n):
-                node[i] = 0
-            # All rows take one step, then the next: this is what processors do many at a time.
-            for _ in range(depth):
-                for i in range(n):
+            x0, x1, x2 = x[split[0] :], x[split[1] :], x[split[2] :]
+            x3, x4, x5, x6 = x[split[3] :], x[split[4] :], x[split[5] :], x[split[6] :]
+            l0, l1, l2, l3 = limit[0], limit[1], limit[2], limit[3]
+            l4, l5, l6 = limit[4], limit[5], limit[6]
+            # All nodes of the first levels are asked: that is faster than looking them up.
+            for i in range(_BLOCK_ROWS):
+                low, high = np.uint32(7), np.uint32(11)
+                low += two + np.uint32(x4[i] > l4) if x1[i] > l1 else np.uint32(x3[i] > l3)
+                high += two + np.uint32(x6[i] > l6) if x2[i] > l2 else np.uint32(x5[i] > l5)
+                node[i] = high if x0[i] > l0 else low
+            # Then all rows take one step, and the next.
+            for _ in range(n_steps):
+                for i in range(np.uint32(_BLOCK_ROWS)):
                     k = node[i]
-                    node[i] = 2 * k + 1 + np.int32(x[start_of[i] + split[k]] > limit[k])
-            for i in range(n):
-                total[i] += value[node[i] - n_inner]
+                    above = np.uint32(x[split[k] + np.uint32(i)] > limit[k])
+                    node[i] = two * k + one + above
+            for i in range(_BLOCK_ROWS):
+                total[i] += value[node[i] - first_leaf]
+        for i in range(n):
+            found[start + i] = total[i]

@@ -11,6 +11,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from mrot_scale.allocation import keep_freed_memory
 from mrot_scale.errors import MrotError
 from mrot_scale.faults import reach
 from mrot_scale.running.commit import Attempt, ObjectRef, Record
@@ -75,6 +76,7 @@ _HELD = _HeldArrays()
 
 def run_task(run: str, task: Task) -> dict[str, Any]:
     """Run a task in this process and return its record."""
+    keep_freed_memory()
     function = _function(task.function)
     work = Work(Location(run), task.key)
     reach(f"begin {task.key}")
