@@ -135,6 +135,7 @@ def fit_rows(
     `origin` is what the model shifts rows by before it rounds them as these were rounded;
     `regressor` is the object behind `regressor: custom`.
     """
+    config = config.for_columns(rows.shape[1])
     labelled = sample_rows(len(rows), config.label_rows, config.seed)
     sample, fill, complete = usable_sample(rows[labelled], config.non_finite)
     setup = plan_fit(len(sample), config, threads, progress)

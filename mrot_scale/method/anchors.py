@@ -6,7 +6,7 @@ outside its zone where distance less price is smallest, and its effort is the di
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
@@ -18,13 +18,20 @@ from mrot_scale.method.cost import (
     Bools,
     coulomb_cost,
     engineered_cost,
+    nearest_zone,
     smallest_in_each_row,
     squared_distances,
 )
 from mrot_scale.method.efforts import Problem
 from mrot_scale.method.neighbours import LiftedAnchors
+from mrot_scale.method.relative import (
+    log_levels,
+    relative_efforts,
+    routes_and_sums,
+    sums_over_zones,
+)
 from mrot_scale.method.routing import WORTH_COMPILING, can_route, routes_outside_nearest
-from mrot_scale.method.transport import robust_scale, solve_plan
+from mrot_scale.method.transport import Plan, plan_efforts, robust_scale, solve_plan
 from mrot_scale.seeds import generator
 
 Floats = NDArray[np.float64]
@@ -64,6 +71,10 @@ class AnchorSet:
 
     columns: Ids | None = None
     """Coordinates of the view this set lives in; all when omitted."""
+
+    efforts: Floats | None = None
+    """Effort of each anchor among the others, shape (m,): what the efforts of rows sent here are
+    relative to. None where efforts stand for themselves."""
 
     def among(self, rows: Floats) -> Floats:
         """Return rows of the view in the coordinates of this set."""
@@ -106,7 +117,22 @@ def fit_anchor_set(
     points = rows if columns is None else np.ascontiguousarray(rows[:, columns])
     cost = problem.cost(points, squared_radii=squared_radii)
     plan = solve_plan(cost, eps=problem.eps, name=name)
-    return AnchorSet(points, plan.v, ids, plan.eps, columns)
+    solved = AnchorSet(points, plan.v, ids, plan.eps, columns)
+    if not problem.relative:
+        return solved
+    return replace(solved, efforts=_own_efforts(solved, plan, cost, problem))
+
+
+def _own_efforts(anchors: AnchorSet, plan: Plan, cost: Floats, problem: Problem) -> Floats:
+    """Return the effort of each anchor in their plan, by its best way out if it stays in its zone.
+
+    Of many equal anchors a few are left no place outside and pay the ceiling, which says nothing
+    of where they are.
+    """
+    D = squared_distances(anchors.rows, anchors.rows)
+    zone = nearest_zone(D, _zone_count(len(D), problem))
+    stays = (plan.matrix * zone).sum(axis=1) > plan.matrix.sum(axis=1) / 2
+    return np.where(stays, _routes_by_zone(D, zone, anchors, problem), plan_efforts(plan, cost))
 
 
 def route_matrix(
@@ -160,7 +186,11 @@ def route_costs(
         return _lifted_routes(anchors, rows, problem)
     if search == "compiled":
         count = _zone_count(len(anchors.rows), problem)
-        return routes_outside_nearest(rows, anchors.rows, anchors.v, count)
+        if anchors.efforts is None:
+            return routes_outside_nearest(rows, anchors.rows, anchors.v, count)
+        levels = log_levels(anchors.efforts)
+        found, sums = routes_and_sums(rows, anchors.rows, anchors.v, count, levels)
+        return relative_efforts(found, sums, count, anchors.efforts)
     blocks = range(0, len(rows), _BLOCK_ROWS)
     parts = [_dense_routes(anchors, rows[s : s + _BLOCK_ROWS], problem) for s in blocks]
     return np.concatenate(parts) if parts else np.zeros(0)
@@ -178,7 +208,20 @@ def _dense_routes(anchors: AnchorSet, rows: Floats, problem: Problem) -> Floats:
     D = squared_distances(rows, anchors.rows)
     if problem.kind == "coulomb":
         return _routes_at(coulomb_cost(D), anchors)
-    zone = _zone_among_anchors(D, problem)
+    zone = zone_among_anchors(D, problem)
+    efforts = _routes_by_zone(D, zone, anchors, problem)
+    if anchors.efforts is None:
+        return efforts
+    zone_ids = np.nonzero(zone)[1].reshape(len(D), _zone_count(D.shape[1], problem))
+    return _relative(efforts, zone_ids, anchors.efforts)
+
+
+def _relative(efforts: Floats, zone_ids: Ids, anchor_efforts: Floats) -> Floats:
+    sums = sums_over_zones(log_levels(anchor_efforts), zone_ids)
+    return relative_efforts(efforts, sums, zone_ids.shape[1], anchor_efforts)
+
+
+def _routes_by_zone(D: Floats, zone: Bools, anchors: AnchorSet, problem: Problem) -> Floats:
     if problem.ceiling == "max" and anchors.eps == 0:
         return _routes_outside(D, zone, anchors)
     if problem.ceiling == "zone":  # staying put is optimal: the effort is the zone's reach
@@ -206,7 +249,8 @@ def _routes_at(cost: Floats, anchors: AnchorSet) -> Floats:
     return np.asarray(cost[np.arange(len(cost)), target])
 
 
-def _zone_among_anchors(D: Floats, problem: Problem) -> Bools:
+def zone_among_anchors(D: Floats, problem: Problem) -> Bools:
+    """Return which anchors are in the zone of each row that is none of them."""
     if problem.radius is not None:
         return np.asarray(problem.radius**2 > D)
     n_anchors = D.shape[1]
@@ -269,7 +313,10 @@ def _routes_among_hits(
     margin = _FLOAT32_MARGIN * (farthest + np.abs(priced).max(axis=1))
     doubtful = (farthest - reach < margin) | (priced.max(axis=1) - best < margin)
     doubtful &= fetched < len(anchors.rows)
-    return np.take_along_axis(hit_D, target, axis=1)[:, 0], doubtful | np.isinf(best)
+    found = np.take_along_axis(hit_D, target, axis=1)[:, 0]
+    if anchors.efforts is not None:
+        found = _relative(found, zone_ids, anchors.efforts)
+    return found, doubtful | np.isinf(best)
 
 
 def _distances_to(rows: Floats, anchors: Floats, ids: Ids) -> Floats:

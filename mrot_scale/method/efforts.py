@@ -50,6 +50,9 @@ class Problem:
     eps: float = 0.0
     """Entropic regularisation relative to the median cost; 0 solves exactly."""
 
+    relative: bool = False
+    """Whether efforts against anchors are taken relative to those of the anchors in the zone."""
+
     def __post_init__(self) -> None:
         wrong = {
             "alpha": not 0 < self.alpha < 1,

@@ -73,6 +73,16 @@ class View:
             scaled = _project(scaled - self.mean, self.components)
         return np.ascontiguousarray(scaled)
 
+    @property
+    def keeps_columns(self) -> bool:
+        """Whether it holds every column of a row, so that rows can be had back from it."""
+        return self.spec.columns is None and self.spec.whiten is None
+
+    def restored(self, points: Floats) -> Floats:
+        """Return the rows that `apply` took to these points; only where it keeps columns."""
+        scaled = np.where(self.squash, np.sinh(np.where(self.squash, points, 0.0)), points)
+        return np.asarray(scaled * self.scale + self.center)
+
 
 def _project(rows: Floats, components: Floats) -> Floats:
     """Return `rows @ components`, each row the same to the last bit whatever rows it comes with.

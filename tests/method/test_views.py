@@ -1,5 +1,7 @@
 """The coordinates of a view: scalings, column subsets, whitening, and columns without spread."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -233,3 +235,13 @@ def test_a_view_gives_contiguous_float64_for_whatever_layout_it_gets() -> None:
     assert Z.flags["C_CONTIGUOUS"]
     assert Z.dtype == np.float64
     np.testing.assert_array_equal(Z, view.apply(np.ascontiguousarray(X)))
+
+
+@pytest.mark.parametrize("scaling", ["none", "standard", "robust", ("none", "robust", "standard")])
+def test_rows_can_be_had_back_from_views_that_keep_columns(scaling: Any) -> None:
+    rows = np.random.default_rng(0).normal(size=(50, 3)) * [1.0, 1e3, 1e6]
+    view = fit_view(ViewSpec(scaling), rows)
+    assert view.keeps_columns
+    np.testing.assert_allclose(view.restored(view.apply(rows)), rows, rtol=1e-9, atol=1e-9)
+    assert not fit_view(ViewSpec(columns=(0, 2)), rows).keeps_columns
+    assert not fit_view(ViewSpec(whiten=2), rows).keeps_columns
