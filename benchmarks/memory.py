@@ -85,8 +85,9 @@ def run_watched(words: list[str], folder: Path) -> dict[str, Any]:
 
 def stage_seconds(log: str) -> dict[str, float]:
     """Return the seconds of each stage from a command's own lines."""
-    found = re.findall(r"^(\w+): .*?([\d.]+) s$", log, re.MULTILINE)
-    return {name: float(seconds) for name, seconds in found}
+    lines = r"^(\w+): [\d,]+ steps?, (?:(\d+) min )?([\d.]+) s\b"
+    found = re.findall(lines, log, re.MULTILINE)
+    return {name: 60.0 * int(minutes or 0) + float(seconds) for name, minutes, seconds in found}
 
 
 def _watch(process: "subprocess.Popen[bytes]", peaks: dict[int, int]) -> None:

@@ -35,6 +35,8 @@ _LIBRARIES = ("numpy", "dask", "distributed", "lightgbm")
 class PlainProcesses:
     """Two processes, each running its half of the tasks in order; no scheduler between them."""
 
+    dashboard: str | None = None
+
     def __init__(self, count: int) -> None:
         self.count = count
         context = multiprocessing.get_context("spawn")
@@ -76,6 +78,8 @@ def _serve(pipe: Any) -> None:
 
 class TimedWorkers:
     """Workers with a stop-watch for each stage."""
+
+    dashboard: str | None = None
 
     def __init__(self, inner: Workers) -> None:
         self._inner, self.count = inner, inner.count
@@ -129,7 +133,7 @@ def measure(folder: Path, n_rows: int, n_features: int, repeats: int) -> list[di
     return rows
 
 
-_CONFIG = Config(cluster=ClusterConfig(kind="inline"))
+_CONFIG = Config(hybrid="never", cluster=ClusterConfig(kind="inline"))
 
 
 def _once(folder: Path, store: Path, model: Path, workers: Workers, tag: str) -> dict[str, float]:

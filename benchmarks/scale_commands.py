@@ -57,15 +57,24 @@ def _words(name: str, table: Path, workers: int) -> list[str]:
 def _run(name: str, table: Path, folder: Path, unit: Unit) -> dict[str, Any]:
     words = _words(name, table, unit.workers)
     found = watched(words, folder=folder, environment=_settings(unit))
-    stages = stage_seconds(found.log)
-    log = folder / f"{_OUTPUT_OF[name]}.run" / "log.jsonl"
+    log = (folder / f"{_OUTPUT_OF[name]}.run" / "log.jsonl").read_text()
+    has_stages = name != "ingest"  # which is one process without tasks
+    done = stages_done(log) if has_stages else {}
+    stages = {s: event["seconds"] for s, event in done.items()} or stage_seconds(found.log)
     return {
         **found.figures(),
         "stages": stages,
         "stage_s": sum(stages.values()),
+        "tasks": sum(event["tasks"] for event in done.values()),
         "beside_s": found.seconds - sum(stages.values()),
-        "phases": phases(log.read_text(), found) if name != "ingest" else {},
+        "phases": phases(log, found) if has_stages else {},
     }
+
+
+def stages_done(log: str) -> dict[str, dict[str, Any]]:
+    """Return what a run log says of each stage, which is finer than what a terminal is told."""
+    events = [json.loads(line) for line in log.splitlines()]
+    return {event["stage"]: event for event in events if event["event"] == "stage done"}
 
 
 def phases(log: str, found: Watched) -> dict[str, float]:

@@ -19,6 +19,10 @@ from benchmarks.scale_grid import Size
 _PLAIN = ("ours", "plain")
 _FOREST = ("peer", "IsolationForest")
 
+EXACT_ROWS = 20_000
+"""Where the method as published stops. Its matrices grow with the square of the rows, and so do its
+memory and, at the very least, its time: what was measured at fewer rows is multiplied by that."""
+
 
 @dataclass(frozen=True)
 class Target:
@@ -51,6 +55,8 @@ def targets(results: Results) -> list[Target]:
         _limit_share(results),
         _fit_target(results),
         _whole_target(results),
+        *_exact_targets(results),
+        _dask_target(results),
         *_growth_targets(results),
     ]
 
@@ -109,6 +115,43 @@ def _whole_target(results: Results) -> Target:
     size = results.at(results.grid.target, _PLAIN)
     seconds = results.middle(lambda cell: float(cell["seconds"]), *_PLAIN, size)
     return Target("seconds of ingest, fit and score", seconds, 600.0, str(size), is_least=False)
+
+
+def _exact_targets(results: Results) -> list[Target]:
+    """Compare 500 times the rows with the exact method at 20,000, and the memory of a process."""
+    size = results.at(results.grid.target, _PLAIN)
+    ours = results.middle(lambda cell: float(cell["seconds"]), *_PLAIN, size)
+    peaks = [results.middle(_largest_process, *_PLAIN, each) for each in results.sizes]
+    name = f"seconds, ingest to scores / exact method at {EXACT_ROWS:,} rows"
+    ratio, bound = _quotient(ours, exact_seconds(results)), size.rows / 500 / EXACT_ROWS
+    return [
+        Target(name, ratio, bound, str(size), is_least=False),
+        Target(
+            "largest process, MiB", max(filter(None, peaks), default=None), 1536.0, "all", False
+        ),
+    ]
+
+
+def exact_seconds(results: Results) -> float | None:
+    """Return the least the exact method takes at 20,000 rows, from the most rows it was given."""
+    found = [cell for cell in results.cells if cell["method"] == "exact MROT"]
+    if not found:
+        return None
+    largest = max(found, key=lambda cell: int(cell["measured_rows"]))
+    times = EXACT_ROWS / largest["measured_rows"]
+    return float(times**2 * (largest["fit_s"] + largest["score_s"]))
+
+
+def _largest_process(cell: dict[str, Any]) -> float:
+    each = cell["commands"].values()
+    return max(float(max(found["driver_mib"], found["worker_mib"])) for found in each)
+
+
+def _dask_target(results: Results) -> Target:
+    size = results.at(results.grid.target, _PLAIN, ("limit", "tasks"))
+    ours = results.middle(stage_rate("score"), *_PLAIN, size)
+    without = results.middle(limit_rate, "limit", "tasks", size)
+    return Target("score stage / its tasks without Dask", _quotient(ours, without), 0.9, str(size))
 
 
 def _growth_targets(results: Results) -> list[Target]:

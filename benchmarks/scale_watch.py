@@ -41,16 +41,20 @@ class Peaks:
     bytes: dict[str, int] = field(default_factory=lambda: dict.fromkeys(_BYTES, 0))
     """The kernel adds those of a child that has ended to its parent: sums over the living count."""
 
+    cpu_s: float = 0.0
+    """Seconds of processors, likewise."""
+
     def look(self) -> None:
         """Take note of what the tree is now."""
-        together, moved = 0, dict.fromkeys(_BYTES, 0)
+        together, cpu_s, moved = 0, 0.0, dict.fromkeys(_BYTES, 0)
         for pid in process_tree(self.root):
             status, io = _numbers(pid, "status"), _numbers(pid, "io")
             peak = max(self.of_process.get(pid, 0), status.get("VmHWM", 0))
             self.of_process[pid] = peak
             together += status.get("VmRSS", 0)
+            cpu_s += _cpu_seconds(pid)
             moved = {name: n + io.get(name, 0) for name, n in moved.items()}
-        self.tree = max(self.tree, together)
+        self.tree, self.cpu_s = max(self.tree, together), max(self.cpu_s, cpu_s)
         self.bytes = {name: max(n, self.bytes[name]) for name, n in moved.items()}
 
     def figures(self) -> dict[str, Any]:
@@ -61,6 +65,7 @@ class Peaks:
             "worker_mib": max(below, default=0) / 1024,
             "tree_mib": self.tree / 1024,
             "bytes": self.bytes,
+            "cpu_s": self.cpu_s,
         }
 
 
@@ -71,6 +76,16 @@ def _numbers(pid: int, name: str) -> dict[str, int]:
     except OSError:
         return {}
     return {key: int(n) for key, n in re.findall(r"^(\w+):\s+(\d+)", text, re.MULTILINE)}
+
+
+def _cpu_seconds(pid: int) -> float:
+    """Return what a process and its children that have ended took of the processors."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return 0.0
+    ticks = text.rpartition(")")[2].split()[11:15]  # the name before may hold anything
+    return sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")
 
 
 @dataclass(frozen=True)

@@ -25,10 +25,11 @@ def test_each_command_is_measured_as_the_table_grows(
 
 
 def test_stage_lines_are_read() -> None:
-    assert stage_seconds("sample: 4 steps, 1.5 s\nodd line\nscore: 12 steps, 0.3 s\n") == {
-        "sample": 1.5,
-        "score": 0.3,
-    }
+    log = (
+        "sample: 4 steps, 1.5 s\nodd line\nroutes: 1,612 steps, 1 min 38 s, 3 done before\n"
+        "score: 12 steps, 0.3 s, 86.3k rows/s\n"
+    )
+    assert stage_seconds(log) == {"sample": 1.5, "routes": 98.0, "score": 0.3}
 
 
 def test_growth_compares_neighbouring_sizes() -> None:

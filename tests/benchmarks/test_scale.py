@@ -11,7 +11,7 @@ import pytest
 from benchmarks import scale_peers
 from benchmarks.quality_cells import CELLS
 from benchmarks.scale import main, outcome
-from benchmarks.scale_commands import phases
+from benchmarks.scale_commands import phases, stages_done
 from benchmarks.scale_data import KINDS, block_of_rows, load_rows, write_rows
 from benchmarks.scale_figures import draw, time_shares
 from benchmarks.scale_findings import Results, Spread, efficiencies, exponent, growth
@@ -19,7 +19,7 @@ from benchmarks.scale_grid import FIELDS, Cell, Grid, Size, Unit, is_long
 from benchmarks.scale_limits import at_once, measure_copy
 from benchmarks.scale_peers import PEERS, Peer, Timing, halvings, largest_within
 from benchmarks.scale_tables import report, short, spread_text
-from benchmarks.scale_targets import Target, targets
+from benchmarks.scale_targets import Target, exact_seconds, targets
 from benchmarks.scale_watch import CommandFailedError, Peaks, Watched, watched
 from mrot_scale.errors import ConfigError
 
@@ -195,6 +195,7 @@ def test_a_command_is_watched_with_all_below_it(tmp_path: Path) -> None:
     assert found["tree_mib"] >= found["worker_mib"]
     assert found["bytes"]["rchar"] > 0
     assert found["seconds"] >= 1
+    assert found["cpu_s"] > 0
 
 
 def test_a_command_that_fails_says_why(tmp_path: Path) -> None:
@@ -395,3 +396,20 @@ def test_progress_says_what_became_of_a_cell() -> None:
 def test_processes_are_of_this_python() -> None:
     found = watched(["-c", "import sys; print(sys.executable)"])
     assert found.out.strip() == sys.executable
+
+
+def test_stages_and_tasks_come_from_the_log_of_a_run() -> None:
+    events = [
+        {"event": "stage", "stage": "score", "tasks": 7},
+        {"event": "stage done", "stage": "score", "tasks": 7, "seconds": 1.234},
+        {"event": "done"},
+    ]
+    found = stages_done("\n".join(map(json.dumps, events)))
+    assert found["score"]["seconds"] == 1.234
+    assert found["score"]["tasks"] == 7
+
+
+def test_the_exact_method_is_taken_to_grow_with_the_square_at_least() -> None:
+    results = Results(GRID, [_peer("exact MROT", SMALL, 4_000, 0.0, 5.0)])
+    assert exact_seconds(results) == pytest.approx(125.0)
+    assert exact_seconds(Results(GRID, [])) is None
