@@ -9,20 +9,21 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from mrot_scale.pace import OpenStages, Pace, done_before_text, seconds_text
+from mrot_scale.terminal_text import printable
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.progress import Progress, TaskID
 
 Report = Callable[[str, int, int], None]
 """Called with stage, steps done and steps in all.
 
 The first call of a stage tells what was done before it began, 0 where nothing was. The number of
-steps may grow, and a stage may come again after it was through.
+steps may grow, and a stage may come again after it was through. A report may have methods as well,
+`rows_done(stage, rows)` and `dashboard(address)`; one that has not is not told.
 """
-
-_DONE_BEFORE = "done before"
 
 
 @dataclass
@@ -38,30 +39,77 @@ class StageTimes:
         self.seconds[name] = time.perf_counter() - start
 
 
+def tell_rows(report: Report, stage: str, rows: int) -> None:
+    """Tell how many rows the steps of a stage had since it began, to a report that shows speed."""
+    _told_to(report, "rows_done", stage, rows)
+
+
+def tell_dashboard(report: Report, address: str) -> None:
+    """Tell where workers can be watched."""
+    _told_to(report, "dashboard", address)
+
+
+def _told_to(report: Report, method: str, *facts: Any) -> None:
+    found = getattr(report, method, None)
+    if found is not None:
+        found(*facts)
+
+
 @contextmanager
-def shown_progress() -> Iterator[Report]:
+def shown_progress(*, quiet: bool = False) -> Iterator[Report]:
     """Yield a report function that draws bars where they can be drawn and writes lines elsewhere.
 
     In a notebook: ``with shown_progress() as report: fit(store, model, progress=report)``.
     """
+    if quiet:
+        yield silent
+        return
     from rich.console import Console
 
-    console = Console(stderr=True)
+    console = Console(stderr=True, highlight=False, soft_wrap=False)
     if _can_draw(console):
-        with _drawn(console) as bars:
-            yield StageBars(bars)
+        from mrot_scale.progress_bars import drawn_bars
+
+        with drawn_bars(console) as bars:
+            yield bars
     else:
         yield StageLines()
 
 
 @contextmanager
-def logged_progress() -> Iterator[Report]:
+def logged_progress(*, quiet: bool = False) -> Iterator[Report]:
     """Yield the same for scheduled jobs: lines of JSON where nobody is looking."""
-    if sys.stderr.isatty():
-        with shown_progress() as report:
+    if quiet or sys.stderr.isatty():
+        with shown_progress(quiet=quiet) as report:
             yield report
     else:
         yield StageEvents()
+
+
+def silent(stage: str, done: int, total: int) -> None:
+    """Report to nobody."""
+
+
+class TimedStages:
+    """Hands everything on to another report, and keeps the seconds of each stage."""
+
+    def __init__(self, report: Report | None, seconds: dict[str, float] | None = None) -> None:
+        self._report = report or silent
+        self.seconds: dict[str, float] = {} if seconds is None else seconds
+        self._open = OpenStages()
+
+    def __call__(self, stage: str, done: int, total: int) -> None:
+        pace = self._open.step(stage, done, total)
+        if pace.is_through:
+            spent = self.seconds.get(stage, 0.0) + pace.last - pace.began
+            self.seconds[stage] = round(spent, 3)
+        self._report(stage, done, total)
+
+    def rows_done(self, stage: str, rows: int) -> None:
+        tell_rows(self._report, stage, rows)
+
+    def dashboard(self, address: str) -> None:
+        tell_dashboard(self._report, address)
 
 
 def write_event(event: str, **facts: object) -> None:
@@ -93,82 +141,51 @@ class StageEvents:
     """Writes a line of JSON for each stage when it is through."""
 
     def __init__(self) -> None:
-        self._open: dict[str, _Begun] = {}
+        self._open = OpenStages()
+        self.rows_done = self._open.rows_done
 
     def __call__(self, stage: str, done: int, total: int) -> None:
-        begun = self._open.setdefault(stage, _Begun(time.perf_counter(), done))
-        if _is_through(done, total):
-            del self._open[stage]
-            seconds = round(time.perf_counter() - begun.at, 3)
-            facts = {"steps": total, "done_before": begun.done_before, "seconds": seconds}
-            write_event("stage", stage=stage, **facts)
+        pace = self._open.step(stage, done, total)
+        if not pace.is_through:
+            return
+        seconds = round(pace.last - pace.began, 3)
+        facts = {"steps": pace.total, "done_before": pace.done_before, "seconds": seconds}
+        if pace.rows is not None:
+            facts["rows"] = pace.rows
+        write_event("stage", stage=stage, **facts)
 
-
-def _can_draw(console: "Console") -> bool:
-    if console.is_jupyter:
-        return find_spec("ipywidgets") is not None  # without it, rich shows nothing but a warning
-    return sys.stderr.isatty() and not console.is_dumb_terminal
-
-
-def _drawn(console: "Console") -> "Progress":
-    from rich import progress
-
-    return progress.Progress(
-        progress.TextColumn("{task.description:>12}"),
-        progress.BarColumn(),
-        progress.MofNCompleteColumn(),
-        progress.TimeElapsedColumn(),
-        progress.TextColumn("{task.fields[note]}"),
-        console=console,
-    )
-
-
-class StageBars:
-    """Draws a bar for each stage, below those before it."""
-
-    def __init__(self, bars: "Progress") -> None:
-        self._bars = bars
-        self._open: dict[str, TaskID] = {}
-
-    def __call__(self, stage: str, done: int, total: int) -> None:
-        if stage not in self._open:
-            note = _note(done, total)
-            self._open[stage] = self._bars.add_task(stage, total=total or None, note=note)
-        self._bars.update(self._open[stage], completed=done, total=total or None)
-        if _is_through(done, total):
-            del self._open[stage]
-
-
-@dataclass
-class _Begun:
-    at: float
-    done_before: int
+    def dashboard(self, address: str) -> None:
+        write_event("dashboard", address=address)
 
 
 class StageLines:
     """Writes one line for each stage when it is through."""
 
     def __init__(self) -> None:
-        self._open: dict[str, _Begun] = {}
+        self._open = OpenStages()
+        self.rows_done = self._open.rows_done
 
     def __call__(self, stage: str, done: int, total: int) -> None:
-        begun = self._open.setdefault(stage, _Begun(time.perf_counter(), done))
-        if not _is_through(done, total):
-            return
-        del self._open[stage]
-        steps = f"{total} step{'s' if total > 1 else ''}"
-        took = f"{time.perf_counter() - begun.at:.1f} s"
-        note = _note(begun.done_before, total)
-        said = [steps, note] if begun.done_before == total else [steps, took, note]
-        print(f"{stage}: {', '.join(filter(None, said))}", file=sys.stderr, flush=True)
+        pace = self._open.step(stage, done, total)
+        if pace.is_through:
+            _print_line(f"{stage}: {_through_text(pace)}")
+
+    def dashboard(self, address: str) -> None:
+        _print_line(f"dashboard: {printable(address)}")
 
 
-def _is_through(done: int, total: int) -> bool:
-    return 0 < total <= done  # a stage that does not know its steps yet begins with 0 of 0
+def _through_text(pace: Pace) -> str:
+    steps = f"{pace.total} step{'s' if pace.total > 1 else ''}"
+    took = "" if pace.done_now == 0 else seconds_text(pace.last - pace.began)
+    rate = "" if pace.rows is None else pace.rate_text()
+    return ", ".join(filter(None, [steps, took, rate, done_before_text(pace)]))
 
 
-def _note(done_before: int, total: int) -> str:
-    """Return what to say of steps that an earlier run has done."""
-    if done_before == 0:
-        return ""
-    return _DONE_BEFORE if done_before >= total else f"{done_before} {_DONE_BEFORE}"
+def _print_line(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def _can_draw(console: "Console") -> bool:
+    if console.is_jupyter:
+        return find_spec("ipywidgets") is not None  # without it, rich shows nothing but a warning
+    return sys.stderr.isatty() and not console.is_dumb_terminal

@@ -3,8 +3,9 @@
 Names come from whoever made a table, so none reaches a terminal unescaped.
 """
 
+import os
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Literal, TextIO
 
 Cells = Sequence[str]
 
@@ -14,6 +15,17 @@ WIDEST_NAME = 40
 """Characters of a name that are shown."""
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
+
+
+_COLOURS = {"red": "1;31", "yellow": "33"}
+
+
+def coloured(text: str, colour: Literal["red", "yellow"], stream: TextIO) -> str:
+    """Return a text with its colour, where it goes to a terminal that shows colours."""
+    wants_none = os.environ.get("NO_COLOR") or os.environ.get("TERM", "dumb") in ("dumb", "unknown")
+    if wants_none or not stream.isatty():
+        return text
+    return f"\x1b[{_COLOURS[colour]}m{text}\x1b[0m"
 
 
 def printable(text: Any) -> str:
@@ -59,13 +71,16 @@ def pair_lines(pairs: Iterable[tuple[str, str]]) -> list[str]:
 
 
 def titled_table(title: str, header: Cells, rows: Sequence[Cells]) -> list[str]:
+    """Return a title and a table below it; nothing where there are no rows."""
+    return ["", title, *table_lines(header, rows)] if rows else []
+
+
+def table_lines(header: Cells, rows: Sequence[Cells]) -> list[str]:
     """Return rows under a header, each column as wide as it needs; long tables are cut."""
-    if not rows:
-        return []
     columns = [_aligned(cells) for cells in zip(header, *rows[:_LINES_SHOWN], strict=True)]
     lines = ["  " + "  ".join(cells).rstrip() for cells in zip(*columns, strict=True)]
     more = len(rows) - _LINES_SHOWN
-    return ["", title, *lines, *([f"  and {more:,} more (all in JSON output)"] if more > 0 else [])]
+    return [*lines, *([f"  and {more:,} more (all in JSON output)"] if more > 0 else [])]
 
 
 def _aligned(cells: Cells) -> Cells:

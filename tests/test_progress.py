@@ -1,6 +1,7 @@
 """What is shown while work goes on."""
 
 import io
+import json
 import re
 import sys
 from collections.abc import Callable
@@ -8,10 +9,17 @@ from typing import Any
 
 import pytest
 import rich.console
-from rich.console import Console
 
 from mrot_scale import progress
-from mrot_scale.progress import StageBars, StageLines, shown_progress
+from mrot_scale.progress import (
+    StageEvents,
+    StageLines,
+    TimedStages,
+    shown_progress,
+    tell_dashboard,
+    tell_rows,
+)
+from mrot_scale.progress_bars import StageBars
 
 
 @pytest.fixture
@@ -44,24 +52,37 @@ def test_a_stage_without_steps_is_not_told(told: Callable[..., list[str]]) -> No
     assert told(("nothing", 0, 0)) == []
 
 
-def drawn(console: Console, *calls: tuple[str, int, int]) -> str:
-    with progress._drawn(console) as bars:
-        report = StageBars(bars)
-        for call in calls:
-            report(*call)
-    assert isinstance(console.file, io.StringIO)
-    return console.file.getvalue()
+def test_rows_are_told_as_speed(told: Callable[..., list[str]]) -> None:
+    lines = StageLines()
+    lines("score", 0, 2)
+    tell_rows(lines, "score", 5)
+    lines("score", 2, 2)
+    (line,) = told()
+    assert re.fullmatch(r"score: 2 steps, \d\.\d s, [\d.]+[kMG]? rows/s", line)
 
 
-def test_bars_show_steps_and_what_was_done_before() -> None:
-    console = Console(file=io.StringIO(), force_terminal=True, width=100, color_system=None)
-    last = drawn(console, ("fit", 2, 5), ("fit", 4, 5), ("ingest", 0, 0), ("ingest", 3, 3))
-    plain = re.sub(r"\x1b\[\??\d*[A-Za-z]", "", last)
-    shown = [line.split() for line in plain.splitlines() if line.strip()][-2:]
-    assert [line[0] for line in shown] == ["fit", "ingest"]
-    assert "4/5" in shown[0]
-    assert shown[0][-3:] == ["2", "done", "before"]
-    assert "3/3" in shown[1]
+def test_a_report_that_knows_no_rows_and_dashboards_is_not_told_of_them() -> None:
+    calls: list[tuple[str, int, int]] = []
+    report = lambda *call: calls.append(call)  # noqa: E731
+    tell_rows(report, "score", 5)
+    tell_dashboard(report, "http://127.0.0.1:8787/status")
+    assert calls == []
+
+
+def test_times_are_kept_and_everything_is_handed_on(capsys: pytest.CaptureFixture[str]) -> None:
+    timed = TimedStages(StageEvents())
+    tell_dashboard(timed, "http://127.0.0.1:8787/status")
+    for call in (("score", 0, 2), ("score", 1, 2), ("fit", 1, 1)):
+        timed(*call)
+    tell_rows(timed, "score", 7)
+    timed("score", 2, 2)
+    events = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+    assert [event["event"] for event in events] == ["dashboard", "stage", "stage"]
+    assert events[0]["address"] == "http://127.0.0.1:8787/status"
+    assert events[2]["rows"] == 7
+    assert list(timed.seconds) == ["fit", "score"]
+    timed("fit", 1, 1)
+    assert list(timed.seconds) == ["fit", "score"], "a stage that comes again is added to"
 
 
 class _Terminal(io.StringIO):
