@@ -206,8 +206,8 @@ def ordered(faults: str) -> dict[str, str]:
 
 def told(errors: str) -> list[str]:
     """Return what the command said beside its progress."""
-    lines = errors.splitlines()
-    return [line for line in lines if " steps, " not in line and " step, " not in line]
+    progress = (" steps, ", " step, ", "dashboard: ")
+    return [line for line in errors.splitlines() if not any(part in line for part in progress)]
 
 
 def is_stopped(process: Process) -> bool:

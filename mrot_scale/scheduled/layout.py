@@ -49,6 +49,11 @@ class Layout:
     def report(self, partition: Partition) -> Location:
         return self.root / "reports" / f"{partition.name}.html"
 
+    @property
+    def history(self) -> Location:
+        """The page over all nights."""
+        return self.root / "history.html"
+
 
 def read_json(place: Location) -> dict[str, Any] | None:
     """Return what a small file of ours says, None where there is none."""

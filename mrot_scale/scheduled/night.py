@@ -12,11 +12,16 @@ from mrot_scale.digests import table_manifest
 from mrot_scale.drift import Drift, profile_drift, training_profile
 from mrot_scale.errors import GateError, LeftOutWarning, MissingInputError
 from mrot_scale.jobs.opening import AnyConfig, for_input, settled
-from mrot_scale.jobs.score_job import Audit, Scored, Staged, score
+from mrot_scale.jobs.score_job import Audit, Scored, score
+from mrot_scale.jobs.score_report import looked_at, score_contents
+from mrot_scale.jobs.staged import Staged
 from mrot_scale.profiles import Profile
 from mrot_scale.progress import Report, in_run
 from mrot_scale.reading.parts import Part
 from mrot_scale.reading.sources import TableStream, open_source
+from mrot_scale.reporting.contents import Contents
+from mrot_scale.reporting.gathering import model_facts
+from mrot_scale.reporting.writing import never_failing
 from mrot_scale.running.lock import locked
 from mrot_scale.running.publish import resolve
 from mrot_scale.scheduled import gates
@@ -59,7 +64,7 @@ class Night:
     flagged_share: float
     model: str | None
     scores: str | None
-    report: str
+    report: str | None
     manifest: str
     run_id: str
     warnings: list[str]
@@ -119,6 +124,7 @@ class _Job:
         self._report = self._record.timed(progress)
         self._findings: list[gates.Finding] = []
         self._profile: Profile | None = None
+        self._looked: Contents | None = None
         self._before: PartitionState | None = None
 
     def run(self) -> Night:
@@ -243,6 +249,7 @@ class _Job:
             previous = profile_drift(model.schema, earlier, self._profile)
         facts["drift"] = [drift.to_json() for drift in training or []]
         facts["drift_previous"] = [drift.to_json() for drift in previous or []]
+        self._look(model, staged, previous)
         night = gates.Night(
             n_input=n_input,
             n_rows=rows["rows"],
@@ -254,6 +261,17 @@ class _Job:
             schema=staged.store.schema,
         )
         self._judge(gates.judge(night, self._config.gates))
+
+    def _look(self, model: OpenedModel, staged: Staged, previous: list[Drift] | None) -> None:
+        """Gather what the report shows of the rows, of a night that is refused as well."""
+        if not self._config.report.enabled:
+            return
+        with never_failing(), self._record.stage("report"):
+            looked = looked_at(staged, self._config, previous)
+            found = score_contents(staged, looked, self._config, "nightly", str(self._partition))
+            entry, method = model.entry, staged.options.method
+            known = model_facts(staged.model, str(entry.location), entry.id, method)
+            self._looked = replace(found, model=known)
 
     def _training_drift(self, model: OpenedModel, profile: Profile) -> list[Drift] | None:
         method = model.options(self._config).method
@@ -316,6 +334,10 @@ class _Job:
         return [model for model in dict.fromkeys(before) if model != id][-_GENERATIONS_KNOWN:]
 
     @property
+    def _report_path(self) -> str | None:
+        return str(self._layout.report(self._partition)) if self._config.report.enabled else None
+
+    @property
     def _attempts(self) -> int:
         return 1 + (self._before.attempts if self._before else 0)
 
@@ -341,8 +363,11 @@ class _Job:
         self._record.finish(status, code)
         with unfailing("state"):
             self._write_state(status, code, reason, published)
-        after = Ending(self._layout, self._partition, self._config.nightly, self._before)
-        after.tell(self._record.facts, self._profile)
+        settings = self._config
+        after = Ending(
+            self._layout, self._partition, settings.nightly, self._before, settings.report
+        )
+        after.tell(self._record.facts, self._looked)
 
     def _result(self, status: str, choice: Choice | None, n_rows: int, n_flagged: int) -> Night:
         has_scores = status != "empty"
@@ -354,7 +379,7 @@ class _Job:
             flagged_share=n_flagged / max(n_rows, 1),
             model=choice.entry.id if choice else None,
             scores=str(self._layout.scores(self._partition)) if has_scores else None,
-            report=str(self._layout.report(self._partition)),
+            report=self._report_path,
             manifest=str(self._record.location / RUN_FILE),
             run_id=self._record.id,
             warnings=[f"{f.gate}: {f.message}" for f in self._findings if f.level == "warn"],

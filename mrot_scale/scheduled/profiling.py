@@ -27,6 +27,7 @@ from mrot_scale.scheduled.registry import ModelEntry
 from mrot_scale.scoring import FittedModel
 from mrot_scale.storing.location import Location
 from mrot_scale.storing.schema import Schema
+from mrot_scale.thresholds import stored_choice
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,8 @@ class OpenedModel:
         return model_schema(self.fitted)
 
     def options(self, config: Config) -> ScoreOptions:
-        return score_options(self.fitted, self.saved, config, parquet=False, keep=())
+        stored = stored_choice(self.entry.location)
+        return score_options(self.fitted, self.saved, config, False, (), stored)
 
     def method(self, config: Config) -> str:
         return self.options(config).method

@@ -15,7 +15,7 @@ from uuid import uuid4
 from mrot_scale.config import Config
 from mrot_scale.config_text import SECRETS, shown_settings
 from mrot_scale.errors import MissingInputError, MrotError
-from mrot_scale.progress import Report
+from mrot_scale.progress import Report, TimedStages
 from mrot_scale.running.run_log import told
 from mrot_scale.running.worker_checks import worker_versions
 from mrot_scale.scheduled.layout import Layout, json_bytes
@@ -82,18 +82,7 @@ class RunRecord:
 
     def timed(self, report: Report | None) -> Report:
         """Return a report that also keeps the seconds of each stage."""
-        begun: dict[str, float] = {}
-
-        def both(stage: str, done: int, total: int) -> None:
-            begun.setdefault(stage, time.perf_counter())
-            if 0 < total <= done:
-                spent = time.perf_counter() - begun.pop(stage)
-                stages = self.facts["stages"]
-                stages[stage] = round(stages.get(stage, 0.0) + spent, 3)
-            if report is not None:
-                report(stage, done, total)
-
-        return both
+        return TimedStages(report, self.facts["stages"])
 
 
 def shown_words(words: Sequence[str]) -> list[str]:

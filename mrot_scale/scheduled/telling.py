@@ -1,4 +1,4 @@
-"""What a run leaves behind for people and for watchers: report, metrics, alerts."""
+"""What a run leaves behind for people and for watchers: report, history, metrics, alerts."""
 
 import time
 import warnings
@@ -7,14 +7,22 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from mrot_scale.config import ReportConfig
 from mrot_scale.config_nightly import NightlyConfig
 from mrot_scale.errors import MrotError
-from mrot_scale.profiles import Profile
+from mrot_scale.reporting.contents import Contents
+from mrot_scale.reporting.writing import never_failing
 from mrot_scale.scheduled.alerts import Alert, event_of, send
+from mrot_scale.scheduled.history import write_history
 from mrot_scale.scheduled.layout import Layout
 from mrot_scale.scheduled.metrics import Figures, write_metrics
 from mrot_scale.scheduled.partitions import Partition, values_until
-from mrot_scale.scheduled.report import write_report
+from mrot_scale.scheduled.report import (
+    night_contents,
+    nights_before,
+    restore_night,
+    write_night,
+)
 from mrot_scale.scheduled.state import PartitionState, all_states
 
 _LEVELS = {"ok": 0, "warn": 1, "fail": 2}
@@ -42,22 +50,42 @@ class Ending:
         partition: Partition,
         settings: NightlyConfig,
         before: PartitionState | None,
+        report: ReportConfig | None = None,
     ) -> None:
         self._layout, self._partition, self._settings = layout, partition, settings
-        self._before = before
+        self._before, self._report = before, report or ReportConfig()
 
-    def tell(self, facts: dict[str, Any], profile: Profile | None) -> None:
-        """Write report and metrics, and send an alert where there is something to tell."""
-        if not facts.get("skipped"):  # there is a report of what was published
-            with unfailing("report"):
-                write_report(self._layout, self._partition, facts, profile)
+    def tell(self, facts: dict[str, Any], looked: Contents | None) -> None:
+        """Write report, metrics and history, and send an alert where there is something to tell."""
         states: dict[str, PartitionState] = {}
         with unfailing("metrics"):
             states = all_states(self._layout, self._partition.key)
             found = figures(facts, Counter(state.status for state in states.values()))
             write_metrics(self._layout, found, self._settings.metrics)
+        if self._report.enabled:
+            with never_failing():
+                self._write_report(facts, looked, states)
+            with unfailing("history"):
+                write_history(self._layout, self._partition.key)
         if not facts.get("skipped"):
             self._alert(facts, states)
+
+    def _write_report(
+        self, facts: dict[str, Any], looked: Contents | None, states: dict[str, PartitionState]
+    ) -> None:
+        if facts.get("skipped"):  # there is a report of what was published
+            state = states.get(self._partition.value)
+            published = state.published.get("run_id") if state else None
+            restore_night(self._layout, self._partition, str(published))
+            return
+        past = nights_before(self._layout, self._values_before(states), states)
+        write_night(
+            self._layout, self._partition, night_contents(facts, looked, past, self._report)
+        )
+
+    def _values_before(self, states: dict[str, PartitionState]) -> list[str]:
+        until = values_until(list(states), self._partition.value)
+        return [value for value in until if value != self._partition.value]
 
     def _alert(self, facts: dict[str, Any], states: dict[str, PartitionState]) -> None:
         level = level_of(facts)
@@ -77,8 +105,7 @@ class Ending:
 
     def _was_fine(self, states: dict[str, PartitionState]) -> bool:
         """Tell whether neither this partition's last run nor the one before it had a problem."""
-        until = values_until(list(states), self._partition.value)
-        before = [value for value in until if value != self._partition.value]
+        before = self._values_before(states)
         known = [self._before, states[before[-1]] if before else None]
         return all(state is None or state.level == "ok" for state in known)
 

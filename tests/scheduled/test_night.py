@@ -91,7 +91,8 @@ def test_paths_alone_are_enough(fresh: Job) -> None:
     night = nightly(fresh.lake, fresh.output, date=day(1), config=quick)
     assert (night.partition, night.status, night.n_rows) == (f"date={day(1)}", "done", ROWS)
     assert night.flagged_share == night.n_flagged / ROWS
-    assert sorted(p.name for p in fresh.output.iterdir()) == ["models", "reports", "runs", "scores"]
+    names = ["history.html", "models", "reports", "runs", "scores"]
+    assert sorted(p.name for p in fresh.output.iterdir()) == names
     places = (night.scores, night.report, night.manifest)
     assert [str(Path(str(p)).relative_to(fresh.output)) for p in places] == [
         f"scores/date={day(1)}",
@@ -109,7 +110,8 @@ def test_a_published_night_leaves_no_work_and_no_lock_behind(done: Job) -> None:
     assert not list(done.output.rglob("*.lock"))
     assert not list(done.output.rglob("*.tmp"))
     models = [p for p in (done.output / "models").iterdir() if p.name != "fits"]
-    assert sorted(p.name for p in models[0].iterdir()) == ["entry.json", "model", "model.run"]
+    names = ["entry.json", "model", "model.report.html", "model.run"]
+    assert sorted(p.name for p in models[0].iterdir()) == names
 
 
 def test_scores_are_one_table_to_pyarrow_pandas_and_duckdb(done: Job) -> None:

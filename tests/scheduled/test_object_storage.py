@@ -108,7 +108,7 @@ def named_model(local: Job) -> dict[str, Any]:
 
 
 def test_a_night_on_s3_gives_the_scores_it_gives_on_disk(done: Remote, local: Job) -> None:
-    assert done.output.names() == ["reports", "runs", "scores"]
+    assert done.output.names() == ["history.html", "reports", "runs", "scores"]
     found, expected = done.scores().filter(pc.field("date") == day(1)), local.scores(1)
     assert found.select(expected.column_names).sort_by("reading").equals(expected)
 

@@ -1,67 +1,27 @@
-"""Reports: one page that runs nothing, loads nothing, and shows what it was given as text."""
+"""Nights as pages: the record, the gates and the rows of a run, whatever became of it."""
 
-import re
-from html.parser import HTMLParser
+import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
-from mrot_scale.profiles import Profile, count_scores
+from mrot_scale.config import ReportConfig
+from mrot_scale.errors import GateError, MissingInputError
+from mrot_scale.reporting.contents import Contents
+from mrot_scale.reporting.page import report_page
 from mrot_scale.scheduled.layout import Layout
+from mrot_scale.scheduled.night import nightly
 from mrot_scale.scheduled.partitions import Partition
-from mrot_scale.scheduled.report import report_page, write_report
+from mrot_scale.scheduled.report import night_contents, write_night
 from mrot_scale.storing.location import Location
-
-HOSTILE = [
-    "</script><img src=x onerror=alert(1)>",
-    '"><svg onload=alert(1)>',
-    "' onmouseover='alert(1)",
-    "</title></style><script>alert(1)</script>",
-    "{{ 7 * 7 }}{% raw %}{# #}",
-    "<!-- ]]> &lt;b&gt;",
-]
-VOID = {"meta", "br"}
-
-
-class Page(HTMLParser):
-    """A page taken apart: tags with their attributes, texts, and whether tags are closed."""
-
-    def __init__(self, content: bytes) -> None:
-        super().__init__(convert_charrefs=True)
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.text = ""
-        self.rows: list[list[str]] = []
-        self._open: list[str] = []
-        self.feed(content.decode("utf-8"))
-        self.close()
-        assert self._open == []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attrs)))
-        if tag not in VOID:
-            self._open.append(tag)
-        if tag == "tr":
-            self.rows.append([])
-        if tag in ("td", "th"):
-            self.rows[-1].append("")
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self._open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        self.text += data
-        if self._open and self._open[-1] in ("td", "th"):
-            self.rows[-1][-1] += data
-
-    @property
-    def names(self) -> set[str]:
-        return {name for name, _ in self.tags}
+from tests.reporting.made import HOSTILE, Page
+from tests.scheduled.lake import SETTINGS, changed, day, night_table, with_incident
+from tests.scheduled.lake import write_night as write_rows
 
 
 def facts(text: str = "plain", **more: Any) -> dict[str, Any]:
-    """A run in which everything that can come from outside is the text."""
+    """The record of a run in which everything that can come from outside is the text."""
     return {
         "partition": {"key": text, "value": text},
         "status": "published",
@@ -76,118 +36,24 @@ def facts(text: str = "plain", **more: Any) -> dict[str, Any]:
             {"gate": f"columns.{text}", "level": "warn", "message": f"{text!r} is odd"},
             {"gate": "psi", "level": "fail", "message": text},
         ],
-        "drift": [
-            {"name": text, "psi": 0.1, "ks": 0.2, "chance": 0.0, "nulls": 0.05},
-            {"name": "moved", "psi": 0.9, "ks": 0.3, "chance": 0.0, "nulls": -0.01},
-        ],
         "stages": {text: 1.5},
     } | more
 
 
-def spread(scores: list[float]) -> Profile:
-    counts = count_scores(np.array(scores, dtype=np.float32))
-    return Profile(len(scores), np.zeros((0, 0), dtype=np.int64), counts, {})
-
-
-EVEN = spread([(n + 0.5) / 1_000 for n in range(1_000)])
+def made(**found: Any) -> Contents:
+    return night_contents(facts(**found), None, [], ReportConfig())
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-def test_hostile_text_stays_text(text: str) -> None:
-    plain, hostile = Page(report_page(facts(), EVEN)), Page(report_page(facts(text), EVEN))
+def test_hostile_records_stay_text(text: str) -> None:
+    plain, hostile = Page(report_page(made())), Page(report_page(made(text=text)))
     assert [name for name, _ in hostile.tags] == [name for name, _ in plain.tags]
-    for (_, mine), (_, theirs) in zip(hostile.tags, plain.tags, strict=True):
-        assert mine == theirs, "not even an attribute differs"
-    cells = [cell for row in hostile.rows for cell in row]
-    assert {text, f"columns.{text}", f"{text!r} is odd"} <= set(cells)
-    assert f"{text}={text}: published" in hostile.text
-    assert f"published: {text}" in hostile.text
-    assert f"model {text} (promoted from {text})" in hostile.text
+    for shown in (f"{text}={text}", f"columns.{text}", f"promoted from {text}"):
+        assert shown in hostile.text
 
 
-def test_a_page_runs_nothing_and_loads_nothing() -> None:
-    content = report_page(facts(), EVEN)
-    page = Page(content)
-    assert not page.names & {"script", "img", "link", "iframe", "object", "embed", "a", "form"}
-    loading = {"src", "href", "srcset", "action", "data", "style", "background"}
-    for _, attributes in page.tags:
-        assert not any(name.startswith("on") or name in loading for name in attributes)
-    assert not re.search(rb"url\(|@import|https?://|//", content.replace(b"xmlns", b""))
-
-
-def test_the_policy_of_a_page_lets_nothing_but_its_own_style() -> None:
-    policies = [
-        attributes["content"]
-        for name, attributes in Page(report_page(facts(), EVEN)).tags
-        if name == "meta" and attributes.get("http-equiv") == "Content-Security-Policy"
-    ]
-    assert policies == ["default-src 'none'; style-src 'unsafe-inline'"]
-
-
-def test_the_policy_comes_before_all_that_it_rules() -> None:
-    names = [(n, a.get("http-equiv")) for n, a in Page(report_page(facts(), EVEN)).tags]
-    place = names.index(("meta", "Content-Security-Policy"))
-    assert {name for name, _ in names[:place]} <= {"html", "head", "meta"}
-
-
-def test_gates_are_listed_with_the_worst_first() -> None:
-    rows = Page(report_page(facts(), EVEN)).rows
-    assert [row[0] for row in rows if row[0] in ("ok", "warn", "fail")] == ["fail", "warn", "ok"]
-
-
-def test_drifts_are_listed_with_the_largest_first() -> None:
-    rows = Page(report_page(facts(), EVEN)).rows
-    assert ["moved", "0.900", "0.300", "-1.0%"] in rows
-    names = [row[0] for row in rows]
-    assert names.index("moved") < names.index("plain")
-
-
-def test_of_many_drifts_the_largest_are_shown_and_the_rest_is_counted() -> None:
-    drifts = [
-        {"name": f"c{n}", "psi": n / 100, "ks": 0.0, "chance": 0.0, "nulls": 0.0} for n in range(60)
-    ]
-    page = Page(report_page(facts(drift=drifts), EVEN))
-    shown = [row[0] for row in page.rows if re.fullmatch(r"c\d+", row[0])]
-    assert shown == [f"c{n}" for n in range(59, 9, -1)]
-    assert "The 50 largest of 60." in page.text
-
-
-def test_figures_are_shown_for_people() -> None:
-    text = Page(report_page(facts(), EVEN)).text
-    for shown in ("12,345", "flagged (0.97%)", "12.3 s"):
-        assert shown in text
-
-
-def test_bars_are_as_high_as_scores_are_frequent() -> None:
-    """Twice as many rows below .05 as training would give, and half as many above."""
-    scores = [0.02] * 100 + [0.07] * 25 + [(n + 0.5) / 1_000 for n in range(100, 1_000)]
-    page = Page(report_page(facts(), spread(scores)))
-    heights = [float(a["height"] or "") for name, a in page.tags if name == "rect"]
-    assert len(heights) == 22
-    total = 1_025 * 0.05
-    assert heights[0] / heights[1] == pytest.approx(100 / 25)
-    assert heights[0] / heights[2] == pytest.approx(100 / 50)
-    top = 140 / (100 / total)
-    (line,) = [a for name, a in page.tags if name == "line"]
-    assert float(line["y1"] or "") == pytest.approx(150 - top)
-    assert heights[0] == pytest.approx(140)
-    assert "0 to 0.05: 9.76% of the rows, 5.00% expected" in page.text
-
-
-def test_bars_stay_within_the_picture() -> None:
-    for profile in (EVEN, spread([0.9995] * 10), spread([0.5]), spread([0.0, 1.0])):
-        page = Page(report_page(facts(), profile))
-        for name, attributes in page.tags:
-            if name == "rect":
-                y, height = (float(attributes[n] or "") for n in ("y", "height"))
-                assert 0 <= height <= 140
-                assert y >= 0
-                assert y + height == pytest.approx(150)
-
-
-@pytest.mark.parametrize("profile", [None, spread([]), spread([float("nan")] * 3)])
-def test_without_scores_there_is_no_picture(profile: Profile | None) -> None:
-    assert "svg" not in Page(report_page(facts(), profile)).names
+def test_gates_come_with_the_worst_first() -> None:
+    assert [found["level"] for found in made().notices] == ["fail", "warn", "ok"]
 
 
 def test_a_run_that_failed_at_once_has_a_page() -> None:
@@ -199,30 +65,129 @@ def test_a_run_that_failed_at_once_has_a_page() -> None:
         "run_id": "r",
         "started": "2026-11-14T02:00:00.000+00:00",
     }
-    page = Page(report_page(bare, None))
-    assert "failed: No date=2026-11-14 in /lake." in page.text
+    page = Page(report_page(night_contents(bare, None, [], ReportConfig())))
+    assert "No date=2026-11-14 in /lake." in page.text
     assert "No gate was reached." in page.text
 
 
-def test_a_page_of_no_rows_divides_by_nothing() -> None:
-    page = Page(report_page(facts(rows={"rows": 0, "flagged": 0, "missing": 0}), None))
-    assert "flagged (0.00%)" in page.text
+def test_a_reason_that_names_a_redacted_column_is_kept_back() -> None:
+    config = ReportConfig(redact=("wage",))
+    rule = {"gate": "columns.wage", "level": "fail", "message": "'wage' has 7771, above 100"}
+    told = facts(status="failed", reason="Row 3: 'wage' is '12x'.", gates=[rule])
+    found = night_contents(told, None, [], config)
+    for content in (found.to_bytes(), report_page(found)):
+        assert b"7771" not in content
+        assert b"12x" not in content
 
 
-def test_a_page_can_be_read_aloud() -> None:
-    page = Page(report_page(facts(), EVEN))
-    assert page.tags[0] == ("html", {"lang": "en"})
-    assert {"main", "header", "h1", "title"} <= page.names
-    headers = [a for name, a in page.tags if name == "th"]
-    assert headers
-    assert all(attributes.get("scope") == "col" for attributes in headers)
-    (picture,) = [a for name, a in page.tags if name == "svg"]
-    assert picture["role"] == "img"
-    assert picture["aria-label"]
+def test_the_nights_before_are_lined_up() -> None:
+    from dataclasses import replace
+
+    lines = [{"name": "a", "psi": 0.3, "ks": 0.1, "nulls": 0.0, "is_score": False}]
+    looked = replace(made(), drift=[lines[0] | {"previous_psi": None, "past": []}])
+    past = [{"drift": [{"name": "a", "psi": 0.1}]}, {}, {"drift": [{"name": "a", "psi": 0.2}]}]
+    found = night_contents(facts(), looked, past, ReportConfig())
+    assert found.drift[0]["past"] == [0.1, None, 0.2]
 
 
 def test_a_report_is_written_under_its_partitions_name(tmp_path: Path) -> None:
     layout, partition = Layout(Location(tmp_path)), Partition("site", "north/west")
-    write_report(layout, partition, facts(), EVEN)
+    write_night(layout, partition, made())
     path = tmp_path / "reports" / "site=north%2Fwest.html"
-    assert path.read_bytes() == report_page(facts(), EVEN)
+    assert path.read_bytes() == report_page(made())
+
+
+@pytest.fixture(scope="module")
+def job(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Four nights, the last of which a gate refuses."""
+    root = tmp_path_factory.mktemp("job")
+    for number in (1, 2, 3):
+        write_rows(root / "lake", number)
+        nightly(root / "lake", root / "out", date=day(number), config=SETTINGS)
+    write_rows(root / "lake", 4, with_incident(night_table(4), 0.2))
+    settings = SETTINGS | {"gates": {"psi": {"fail": 0.01}}}
+    with pytest.raises(GateError):
+        nightly(root / "lake", root / "out", date=day(4), config=settings)
+    return root
+
+
+def data_of(job: Path, number: int) -> dict[str, Any]:
+    state = json.loads((job / f"out/runs/partitions/date={day(number)}.json").read_text())
+    found = json.loads((job / f"out/runs/{state['run_id']}/report.json").read_text())
+    assert isinstance(found, dict)
+    return found
+
+
+def test_a_night_shows_its_rows_and_the_nights_before(job: Path) -> None:
+    found = data_of(job, 3)
+    assert (found["kind"], found["title"]) == ("nightly", f"date={day(3)}")
+    assert found["rows"]["rows"] == 1_200
+    assert found["flagged"]
+    assert all(row["id"].startswith("n03-") for row in found["flagged"])
+    line = next(line for line in found["drift"] if line["name"] == "temperature")
+    assert len(line["past"]) == 2
+    assert line["previous_psi"] is not None
+    assert (job / f"out/reports/date={day(3)}.html").exists()
+
+
+def test_a_night_that_was_refused_shows_why(job: Path) -> None:
+    found = data_of(job, 4)
+    assert found["run"]["status"] == "gated"
+    assert found["notices"][0]["level"] == "fail"
+    assert found["flagged"]
+    assert found["columns"]
+    page = (job / f"out/reports/date={day(4)}.html").read_text()
+    assert "A gate failed: nothing is published." in page
+
+
+def test_a_skipped_night_leaves_its_report_and_brings_a_lost_one_back(job: Path) -> None:
+    page = job / f"out/reports/date={day(2)}.html"
+    content = page.read_bytes()
+    page.write_bytes(b"mine")
+    nightly(job / "lake", job / "out", date=day(2), config=SETTINGS)
+    assert page.read_bytes() == b"mine"
+    page.unlink()
+    nightly(job / "lake", job / "out", date=day(2), config=SETTINGS)
+    assert page.read_bytes() == content
+
+
+def test_reports_can_be_switched_off(tmp_path: Path) -> None:
+    write_rows(tmp_path / "lake", 1)
+    settings = SETTINGS | {"report": {"enabled": False}}
+    night = nightly(tmp_path / "lake", tmp_path / "out", date=day(1), config=settings)
+    assert night.report is None
+    assert not (tmp_path / "out/reports").exists()
+    assert not (tmp_path / "out/history.html").exists()
+
+
+def test_a_model_of_each_site_explains_its_own_rows(tmp_path: Path) -> None:
+    write_rows(tmp_path / "lake", 1)
+    by_site = {"nightly": {"id": "reading", "by": "site", "group_rows": 300}}
+    nightly(tmp_path / "lake", tmp_path / "out", date=day(1), config=SETTINGS | by_site)
+    found = data_of(tmp_path, 1)
+    assert found["rows"]["flagged"] == len(found["flagged"]) > 0
+    assert all(row["columns"] for row in found["flagged"])
+
+
+def test_redacted_columns_stay_out_of_a_night(tmp_path: Path) -> None:
+    wages = changed(night_table(1), "wage", [77_123.5 + n for n in range(1_200)])
+    write_rows(tmp_path / "lake", 1, wages)
+    settings = SETTINGS | {
+        "report": {"redact": ["wage", "reading"]},
+        "gates": {"columns": {"wage": {"max": 77_200.0}}},
+    }
+    with pytest.raises(GateError):
+        nightly(tmp_path / "lake", tmp_path / "out", date=day(1), config=settings)
+    page = (tmp_path / f"out/reports/date={day(1)}.html").read_text()
+    history = (tmp_path / "out/history.html").read_text()
+    for text in (page, history, json.dumps(data_of(tmp_path, 1))):
+        for value in ("77123", "77,123", "78322", "78,322", "n01-0-"):
+            assert value not in text
+
+
+def test_a_night_without_input_has_a_page(tmp_path: Path) -> None:
+    write_rows(tmp_path / "lake", 1)
+    with pytest.raises(MissingInputError):
+        nightly(tmp_path / "lake", tmp_path / "out", date=day(9), config=SETTINGS)
+    page = Page((tmp_path / f"out/reports/date={day(9)}.html").read_bytes())
+    assert "failed" in page.text

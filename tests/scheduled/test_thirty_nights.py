@@ -1,6 +1,6 @@
 """A month of nights with everything that happens in a month.
 
-`pytest -m slow tests/scheduled/test_thirty_nights.py -s` prints the table of what each night did.
+`pytest -m long tests/scheduled/test_thirty_nights.py -s` prints the table of what each night did.
 """
 
 import json
@@ -105,7 +105,7 @@ def month(tmp_path: Path) -> Month:
     return Month(tmp_path / "lake", tmp_path / "out", config)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(900)
 @pytest.mark.filterwarnings("ignore::mrot_scale.errors.LeftOutWarning")
 def test_thirty_nights_end_as_they_should(month: Month) -> None:
