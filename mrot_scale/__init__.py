@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from mrot_scale import plots
     from mrot_scale.config import Config, MethodConfig
     from mrot_scale.config_layers import load_config
     from mrot_scale.estimator import MROT
+    from mrot_scale.flagging import flagged
+    from mrot_scale.jobs.explain_job import explain
     from mrot_scale.jobs.fit_job import fit
     from mrot_scale.jobs.ingest_job import ingest
     from mrot_scale.jobs.score_job import score
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
     from mrot_scale.method.efforts import Problem, minibatch_efforts, transport_efforts
     from mrot_scale.scheduled.backfill import backfill
     from mrot_scale.scheduled.night import nightly
+    from mrot_scale.thresholds import set_threshold, threshold
     from mrot_scale.verifying import verify
 
 _HOME_OF = {
@@ -27,7 +31,9 @@ _HOME_OF = {
     "MethodConfig": "mrot_scale.config",
     "Problem": "mrot_scale.method.efforts",
     "backfill": "mrot_scale.scheduled.backfill",
+    "explain": "mrot_scale.jobs.explain_job",
     "fit": "mrot_scale.jobs.fit_job",
+    "flagged": "mrot_scale.flagging",
     "ingest": "mrot_scale.jobs.ingest_job",
     "load_config": "mrot_scale.config_layers",
     "minibatch_efforts": "mrot_scale.method.efforts",
@@ -36,6 +42,8 @@ _HOME_OF = {
     "rollback": "mrot_scale.jobs.service",
     "score": "mrot_scale.jobs.score_job",
     "score_rows": "mrot_scale.jobs.service",
+    "set_threshold": "mrot_scale.thresholds",
+    "threshold": "mrot_scale.thresholds",
     "transport_efforts": "mrot_scale.method.efforts",
     "verify": "mrot_scale.verifying",
 }
@@ -47,21 +55,28 @@ __all__ = [
     "Problem",
     "__version__",
     "backfill",
+    "explain",
     "fit",
+    "flagged",
     "ingest",
     "load_config",
     "minibatch_efforts",
     "nightly",
     "open_scores",
+    "plots",
     "rollback",
     "score",
     "score_rows",
+    "set_threshold",
+    "threshold",
     "transport_efforts",
     "verify",
 ]
 
 
 def __getattr__(name: str) -> Any:
+    if name == "plots":
+        return import_module("mrot_scale.plots")
     if name not in _HOME_OF:
         raise AttributeError(f"module 'mrot_scale' has no attribute {name!r}")
     return getattr(import_module(_HOME_OF[name]), name)

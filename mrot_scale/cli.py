@@ -17,14 +17,18 @@ from typing import Annotated, Any
 import typer
 
 from mrot_scale import __version__
+from mrot_scale.allocation import keep_freed_memory
 from mrot_scale.commands import jobs, tools
 from mrot_scale.commands.certificates import certificates
 from mrot_scale.commands.demo import demo
-from mrot_scale.commands.nightly import backfill, gc, models_app, nightly
+from mrot_scale.commands.explain import explain
+from mrot_scale.commands.nightly import backfill, gc, history, models_app, nightly
 from mrot_scale.commands.runs import rollback, runs_app
+from mrot_scale.commands.thresholds import flagged, threshold
 from mrot_scale.errors import MrotError
 from mrot_scale.faults import check_allowed
 from mrot_scale.progress import is_logging_events, write_event
+from mrot_scale.terminal_text import coloured
 from mrot_scale.threads import start_native_libraries_small
 
 app = typer.Typer(
@@ -46,7 +50,10 @@ def _print_version(wanted: bool) -> None:
 @app.callback()
 def _options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True)
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Show the version and end."
+        ),
     ] = False,
     debug: Annotated[
         bool, typer.Option("--debug", help="Show tracebacks of errors; may stand anywhere.")
@@ -62,6 +69,13 @@ app.command(epilog="Example: mrot-scale fit readings.store pumps.model --workers
 app.command(
     epilog="Example: mrot-scale score pumps.model tonight.store scores --parquet scores.parquet"
 )(jobs.score)
+app.command(epilog="Example: mrot-scale explain pumps.model --store tonight.store --row 4711")(
+    explain
+)
+app.command(epilog="Example: mrot-scale threshold pumps.model --set share=0.005")(threshold)
+app.command(epilog="Example: mrot-scale flagged scores.parquet --model pumps.model --limit 50")(
+    flagged
+)
 app.command(epilog="Example: mrot-scale inspect readings.store")(tools.inspect)
 app.command(epilog="Example: mrot-scale digest scores")(tools.digest)
 app.command(epilog="Example: mrot-scale verify /backup/readings.store")(tools.verify)
@@ -72,6 +86,7 @@ app.command(epilog="Example: mrot-scale nightly /data/lake /data/out --date 2026
 app.command(
     epilog="Example: mrot-scale backfill /data/lake /data/out --start 2026-11-01 --end 2026-11-14"
 )(backfill)
+app.command(epilog="Example: mrot-scale history /data/out")(history)
 app.command(epilog="Example: mrot-scale gc /data/out --keep-days 90 --dry-run")(gc)
 app.add_typer(models_app, name="models")
 app.add_typer(runs_app, name="runs")
@@ -82,7 +97,8 @@ app.command(epilog="Example: mrot-scale demo --out /tmp/pumps --rows 100000")(de
 def _fail(code: int, message: str) -> None:
     if "--debug" in sys.argv:
         traceback.print_exc()
-    typer.echo(f"mrot-scale: error[{code}]: {message}", err=True)
+    head = coloured(f"mrot-scale: error[{code}]:", "red", sys.stderr)
+    typer.echo(f"{head} {message}", err=True)
     sys.exit(code)
 
 
@@ -90,7 +106,8 @@ def _print_warning(message: Warning | str, *_: Any, **__: Any) -> None:
     if is_logging_events():
         write_event("warning", message=str(message))
     else:
-        typer.echo(f"mrot-scale: warning: {message}", err=True)
+        head = coloured("mrot-scale: warning:", "yellow", sys.stderr)
+        typer.echo(f"{head} {message}", err=True)
 
 
 class _Stopped(BaseException):
@@ -147,6 +164,7 @@ def _signals_caught() -> Iterator[None]:
 def main() -> None:
     """Run the command line; every failure is one line and a documented exit code."""
     start_native_libraries_small()
+    keep_freed_memory()
     warnings.showwarning = _print_warning
     try:
         check_allowed()

@@ -49,6 +49,9 @@ LARGEST_CHUNK_BYTES = 2**28
 TLS_FILES = ("tls_ca_file", "tls_cert", "tls_key")
 """Settings of a cluster that name its certificates."""
 
+FLAG_SETTINGS = frozenset({"contamination", "threshold"})
+"""Two ways to say what is flagged: whoever gives one replaces what was given before."""
+
 ZONE_SETTINGS = frozenset({"alpha", "k", "radius"})
 """Three ways to give a zone: whoever gives one replaces what was given before."""
 
@@ -120,11 +123,23 @@ class ViewConfig(Settings):
     alpha: float | None = Field(default=None, gt=0, lt=0.5)
     """Zone mass in this view instead of the method's."""
 
+    relative: bool = False
+    """Divide a row's effort by the efforts of the anchors in its zone; needs distrust."""
+
+    tables: Literal["any", "narrow", "wide"] = "any"
+    """Tables the view is for: any, narrow (fewer columns than wide_columns) or wide (others)."""
+
     @model_validator(mode="after")
     def _separate_or_whitened(self) -> Self:
         if self.separate and self.whiten is not None:
             raise ValueError("whiten mixes the columns that separate would look at one by one")
+        if self.separate and self.relative:
+            raise ValueError("relative is about neighbours in all columns: leave separate out")
         return self
+
+    def is_for(self, tables: Literal["narrow", "wide"]) -> bool:
+        """Return whether the view looks at such tables."""
+        return self.tables in ("any", tables)
 
 
 _WHOLE_VIEWS = tuple(ViewConfig(scaling=s) for s in ("none", "standard", "robust"))
@@ -169,13 +184,19 @@ class MethodConfig(Settings):
 
     views: tuple[ViewConfig, ...] = Field(
         default=(
-            ViewConfig(scaling="none"),
-            ViewConfig(scaling="robust"),
-            ViewConfig(scaling="robust", separate=True, alpha=0.1),
+            ViewConfig(scaling="none", tables="narrow"),
+            ViewConfig(scaling="robust", tables="narrow"),
+            ViewConfig(scaling="robust", separate=True, alpha=0.1, tables="narrow"),
+            ViewConfig(scaling="none", relative=True, alpha=0.02, tables="wide"),
+            ViewConfig(scaling="robust", relative=True, alpha=0.02, tables="wide"),
         ),
         min_length=1,
     )
     """Coordinates in which efforts are computed, all combined; without distrust three scalings."""
+
+    wide_columns: int | None = Field(default=128, ge=1)
+    """Columns from which views for wide tables are used: distances there are much alike, and only
+    next to those around do they tell; null: never."""
 
     distrust: float = Field(default=0.1, ge=0, le=0.5)
     """Share of the sample, by a first pass the hardest to move, that are no anchors; 0: no pass."""
@@ -227,14 +248,27 @@ class MethodConfig(Settings):
 
     @model_validator(mode="after")
     def _separate_columns_need_a_first_pass(self) -> Self:
-        own = any(view.separate or view.alpha is not None for view in self.views)
+        own = any(v.separate or v.relative or v.alpha is not None for v in self.views)
         if own and not self.two_passes:
             raise ValueError(
-                "views with separate columns or an alpha of their own need a first pass: "
-                "set distrust above 0 and give batch_rows, or leave separate and alpha out"
+                "views with separate columns, relative efforts or an alpha of their own need a "
+                "first pass: set distrust above 0 and give batch_rows, or leave these out"
             )
-        if not self.batch_views:
-            raise ValueError("a first pass needs a view of all columns: give one without separate")
+        for tables in self.kinds_of_tables:
+            if not any(view.is_for(tables) and not view.separate for view in self.views):
+                raise ValueError(
+                    "a first pass needs a view of all columns: give one without separate "
+                    f"for {tables} tables"
+                )
+        return self
+
+    @model_validator(mode="after")
+    def _relative_needs_ranks(self) -> Self:
+        always = any(view.relative and view.tables != "wide" for view in self.views)
+        if always and not self.zones_by_rank:
+            raise ValueError(
+                "relative efforts need zones of nearest rows: leave radius and coulomb out"
+            )
         return self
 
     @model_validator(mode="after")
@@ -261,6 +295,23 @@ class MethodConfig(Settings):
     def for_batches(self) -> "MethodConfig":
         """The settings that rows meet in batches with: those of the first of two passes."""
         return self.model_copy(update={"alpha": self.first_alpha}) if self.two_passes else self
+
+    @property
+    def zones_by_rank(self) -> bool:
+        """Whether a zone holds the nearest rows, which a row's effort can be held against."""
+        return self.radius is None and self.cost == "engineered"
+
+    @property
+    def kinds_of_tables(self) -> tuple[Literal["narrow", "wide"], ...]:
+        """Kinds of tables there are views for."""
+        return ("narrow", "wide") if self.wide_columns and self.zones_by_rank else ("narrow",)
+
+    def for_columns(self, n_columns: int) -> Self:
+        """Return the settings with the views for a table of so many columns alone."""
+        wide = "wide" in self.kinds_of_tables and n_columns >= (self.wide_columns or 0)
+        views = (v for v in self.views if v.is_for("wide" if wide else "narrow"))
+        chosen = tuple(view.model_copy(update={"tables": "any"}) for view in views)
+        return self.model_copy(update={"views": chosen})
 
     @property
     def batch_views(self) -> tuple[int, ...]:
@@ -290,6 +341,9 @@ class ScoringConfig(Settings):
     contamination: float = Field(default=0.01, gt=0, le=0.5)
     """Share of the training rows that would be flagged; it sets the threshold."""
 
+    threshold: float | None = Field(default=None, gt=0, le=1)
+    """Score above which rows are flagged, in place of a share."""
+
     flag: bool = True
     """Write whether a row's score is above the threshold."""
 
@@ -298,6 +352,12 @@ class ScoringConfig(Settings):
 
     top_columns: int = Field(default=0, ge=0, le=10)
     """Number of contributing columns written for flagged rows."""
+
+    @model_validator(mode="after")
+    def _one_threshold(self) -> Self:
+        if self.threshold is not None and "contamination" in self.model_fields_set:
+            raise ValueError("threshold and contamination both say what is flagged: give one")
+        return self
 
 
 class ClusterConfig(Settings):
@@ -323,6 +383,9 @@ class ClusterConfig(Settings):
 
     silence_s: float = Field(default=3600.0, gt=0)
     """Seconds without any finished task after which a run gives up, to be gone on with."""
+
+    dashboard_port: int = Field(default=0, ge=0, le=_LAST_PORT)
+    """Port of a local cluster's dashboard on 127.0.0.1, if bokeh is installed; 0: any free one."""
 
     insecure: bool = False
     """Allow unencrypted tcp:// schedulers on other machines."""
@@ -450,6 +513,22 @@ class RunConfig(Settings):
     """Keep intermediate arrays after success."""
 
 
+class ReportConfig(Settings):
+    """The page that a run leaves for people."""
+
+    enabled: bool = True
+    """Write a report beside the output; scores and models are the same without."""
+
+    redact: tuple[str, ...] = ()
+    """Columns, the identifier too, whose values are to be in no report."""
+
+    rows: int = Field(default=500, ge=0, le=2_000)
+    """Flagged rows in the table, at most: those that score highest."""
+
+    points: int = Field(default=1_500, ge=0, le=5_000)
+    """Rows on the map, beside those in the table: at even distances over all rows."""
+
+
 class Config(MethodConfig):
     """All settings of a job: the method's, and around it storage, scoring, cluster and run."""
 
@@ -467,6 +546,9 @@ class Config(MethodConfig):
 
     run: RunConfig = RunConfig()
     """Where a run keeps its own files."""
+
+    report: ReportConfig = ReportConfig()
+    """The page that a run leaves for people."""
 
     nightly: NightlyConfig = NightlyConfig()
     """What a scheduled job reads, and which model it scores with."""

@@ -13,6 +13,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from mrot_scale.config import (
+    FLAG_SETTINGS,
     TLS_FILES,
     ZONE_SETTINGS,
     Config,
@@ -259,6 +260,8 @@ def _merged_block(name: str, below: Any, above: Any) -> Any:
         return old
     if not isinstance(new, dict):
         return new
+    if name == "scoring" and new.keys() & FLAG_SETTINGS:
+        old = {setting: value for setting, value in old.items() if setting not in FLAG_SETTINGS}
     return _merged_cluster(old, new) if name == "cluster" else old | new
 
 

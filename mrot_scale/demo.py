@@ -3,60 +3,50 @@
 import json
 import re
 import shutil
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
-from sklearn.metrics import roc_auc_score
 
 from mrot_scale.config import Config
 from mrot_scale.config_layers import load_config
+from mrot_scale.demo_findings import (
+    ID,
+    TOP_COLUMNS,
+    TRUTH,
+    Detection,
+    Finding,
+    auc_of_efforts,
+    auc_of_scores,
+    detection,
+    most_anomalous,
+)
 from mrot_scale.errors import OutputError
 from mrot_scale.jobs.fit_job import fit
 from mrot_scale.jobs.ingest_job import ingest
-from mrot_scale.jobs.opening import quiet
 from mrot_scale.jobs.score_job import Scored, score
-from mrot_scale.jobs.service import open_scores, score_rows
 from mrot_scale.model.lightgbm_model import check_lightgbm_loads
-from mrot_scale.progress import Report, StageTimes
+from mrot_scale.progress import Report, StageTimes, silent
 from mrot_scale.running.worker_checks import worker_versions
-from mrot_scale.synthetic import LOG_KINDS, LOG_SCHEMA, n_blocks, pump_log
+from mrot_scale.synthetic import LOG_SCHEMA, n_blocks, pump_log
 
 TABLE, STORE, MODEL = "readings.parquet", "readings.store", "model"
 SCORES, SCORES_TABLE = "scores", "scores.parquet"
-ID, TRUTH = "reading", "planted"
 
 _MARKER = "demo.json"
 _MAKER = "mrot-scale demo"
 _TABLE_IN_WORK = f".{TABLE}.tmp"
 _NAMES = {TABLE, _TABLE_IN_WORK, STORE, MODEL, SCORES, SCORES_TABLE, "_gen", _MARKER}
 _NAMES |= {f"{name}.run" for name in (STORE, MODEL, SCORES)}
+_NAMES |= {f"{name}.report.html" for name in (MODEL, SCORES)}
 _IN_WORK = re.compile(
-    r"\.(readings\.store|model|scores|scores\.parquet)(\.run)?(\.[0-9a-f]{12})?\.(tmp|link|lock)"
+    r"\.(readings\.store|model|scores|scores\.parquet)(\.run|\.report\.html)?"
+    r"(\.[0-9a-f]{12}|\.[0-9a-f]{32})?\.(tmp|link|lock)"
 )
 """What a killed run may leave of outputs it was about to publish."""
 
 _TEXT_COLUMNS = ["pump", "site", TRUTH]
-_TOP_ROWS = 10
-_TOP_COLUMNS = 3
-_EFFORT_ROWS = 10_000
-"""Readings also scored by effort: seconds instead of minutes, and enough to compare."""
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One of the most anomalous readings, with the columns that made it so."""
-
-    reading: int
-    kind: str
-    score: float
-    columns: tuple[tuple[str, Any], ...]
-    """Name and value, the strongest first."""
 
 
 @dataclass(frozen=True)
@@ -66,11 +56,14 @@ class DemoResult:
     out: Path
     n_rows: int
     n_flagged: int
+    detection: Detection
     auc: dict[str, dict[str, float]]
     """For each method and kind of anomaly, the AUC against the normal readings."""
 
     findings: tuple[Finding, ...]
     seconds: dict[str, float]
+    report: str | None
+    """The page about the scores, where scoring made one."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +80,7 @@ def run_demo(
 ) -> DemoResult:
     """Run the path, everything below `out`; one that was interrupted is gone on with."""
     check_lightgbm_loads()
-    path = _Path(out, demo_config(seed, workers), report or quiet)
+    path = _Path(out, demo_config(seed, workers), report or silent)
     times = StageTimes()
     prepare_folder(out, {"rows": n_rows, "seed": seed, "versions": worker_versions()})
     with times.step("make table"):
@@ -99,9 +92,11 @@ def run_demo(
     with times.step("score"):
         scored = _score(path)
     with times.step("compare"):
-        auc = {"model": _auc_of_scores(out), "effort": _auc_of_efforts(out)}
-        findings = most_anomalous(out)
-    result = DemoResult(out, n_rows, scored.n_flagged, auc, findings, times.seconds)
+        readings, table = out / TABLE, out / SCORES_TABLE
+        auc = {"model": auc_of_scores(table), "effort": auc_of_efforts(readings, out / MODEL)}
+        found = detection(table), auc, most_anomalous(readings, table)
+    page = getattr(scored, "report", None)
+    result = DemoResult(out, n_rows, scored.n_flagged, *found, times.seconds, page)
     _write_summary(result, seed)
     return result
 
@@ -111,7 +106,7 @@ def demo_config(seed: int, workers: int | None) -> Config:
     settings = {
         "seed": seed,
         "non_finite": "impute",
-        "scoring": {"top_columns": _TOP_COLUMNS},
+        "scoring": {"top_columns": TOP_COLUMNS},
         "cluster": {"workers": workers},
     }
     return load_config(None, overrides=settings, environment={})
@@ -164,7 +159,8 @@ def _write_marker(out: Path, facts: dict[str, Any]) -> None:
 
 def _write_summary(result: DemoResult, seed: int) -> None:
     facts = {"rows": result.n_rows, "seed": seed, "flagged": result.n_flagged, "auc": result.auc}
-    _write_marker(result.out, facts | {"seconds": result.seconds})
+    facts |= {"detection": asdict(result.detection), "seconds": result.seconds}
+    _write_marker(result.out, facts)
 
 
 def make_table(out: Path, n_rows: int, seed: int, report: Report) -> None:
@@ -217,49 +213,3 @@ def _score(path: _Path) -> Scored:
 def _tell_if_done(step: str, was_done: bool, report: Report) -> None:
     if was_done:  # then it had no stage to report
         report(step, 1, 1)
-
-
-def auc_per_kind(kind: NDArray[np.object_], scores: NDArray[np.float32]) -> dict[str, float]:
-    """Return the AUC of each planted kind, and of all of them, against the normal readings."""
-    normal = kind == "normal"
-    found = {"all": float(roc_auc_score(~normal, scores))}
-    for name in LOG_KINDS:
-        chosen = normal | (kind == name)
-        found[name] = float(roc_auc_score(kind[chosen] == name, scores[chosen]))
-    return found
-
-
-def _auc_of_scores(out: Path) -> dict[str, float]:
-    table = open_scores(out / SCORES_TABLE).to_table(columns=[TRUTH, "score"])
-    return auc_per_kind(table[TRUTH].to_numpy(), table["score"].to_numpy())
-
-
-def _auc_of_efforts(out: Path) -> dict[str, float]:
-    """Return the same for the first readings, scored against anchors as a service would."""
-    batch = next(pq.ParquetFile(out / TABLE).iter_batches(_EFFORT_ROWS))
-    readings = pa.Table.from_batches([batch])
-    efforts = score_rows(out / MODEL, readings, method="effort")
-    return auc_per_kind(readings[TRUTH].to_numpy(), efforts)
-
-
-def most_anomalous(out: Path) -> tuple[Finding, ...]:
-    """Return the readings with the highest scores, and what raised them."""
-    scores = open_scores(out / SCORES_TABLE)
-    order = [("score", "descending"), (ID, "ascending")]
-    top = pc.select_k_unstable(scores.to_table(columns=[ID, "score"]), k=_TOP_ROWS, sort_keys=order)
-    chosen = pc.field(ID).isin(scores.to_table(columns=[ID])[ID].take(top))
-    readings = pq.read_table(out / TABLE, filters=chosen)
-    values = {row[ID]: row for row in readings.to_pylist()}
-    scored = scores.to_table(filter=chosen).sort_by(order).to_pylist()
-    return tuple(_finding(row, values[row[ID]]) for row in scored)
-
-
-def _finding(scored: dict[str, Any], values: dict[str, Any]) -> Finding:
-    features = [scored[f"top_{place + 1}"] for place in range(_TOP_COLUMNS)]
-    columns = [feature.partition(".")[0] for feature in features if feature]
-    return Finding(
-        scored[ID],
-        scored[TRUTH],
-        scored["score"],
-        tuple((name, values[name]) for name in dict.fromkeys(columns)),
-    )

@@ -36,6 +36,7 @@ from mrot_scale.storing.schema import Column, Schema
 from mrot_scale.storing.store import FeatureStore
 from mrot_scale.storing.summaries import QUANTILE_LEVELS, ColumnSummary
 from mrot_scale.terminal_text import WIDEST_NAME
+from mrot_scale.thresholds import Choice, stored_choice
 
 Facts = dict[str, Any]
 
@@ -134,7 +135,7 @@ def _model_facts(folder: Location) -> Facts:
         "score_model": model.score_model.kind,
         "views": [_view_facts(v, c, model) for v, c in _views(model)],
         "settings": _changed(model.config.model_dump(mode="json", exclude={"views"})),
-        "threshold": _threshold_facts(model, saved),
+        "threshold": _threshold_facts(model, saved, stored_choice(folder)),
         "validation": files.json("validation.json") if "validation.json" in files else None,
         "versions": _strings(files.json("model.json").get("versions")),
     }
@@ -151,6 +152,7 @@ def _view_facts(view: FittedView, config: ViewConfig, model: FittedModel) -> Fac
         "scaling": config.model_dump(mode="json")["scaling"],
         "columns": None if columns is None else [names[c] for c in columns],
         "separate": config.separate,
+        "relative": config.relative,
         "whiten": config.whiten,
         "weight": 1 / len(model.views),
         "anchor_sets": len(view.anchors),
@@ -158,12 +160,15 @@ def _view_facts(view: FittedView, config: ViewConfig, model: FittedModel) -> Fac
     }
 
 
-def _threshold_facts(model: FittedModel, saved: Facts) -> Facts | None:
+def _threshold_facts(model: FittedModel, saved: Facts, stored: Choice | None) -> Facts | None:
     """Return above which score rows are flagged; None where nothing sensible was saved."""
     method, share = saved.get("method"), saved.get("contamination")
     if method not in METHODS or type(share) is not float or not 0 < share <= 0.5:
         return None
-    return {"method": method, "contamination": share, "score": model.threshold(method, share)}
+    found = {"method": method, "contamination": share}
+    if stored is None:
+        return found | {"score": model.threshold(method, share)}
+    return found | {"choice": stored.text, "score": stored.score(model.training_scores[method])}
 
 
 def _changed(settings: Facts) -> Facts:

@@ -104,6 +104,7 @@ def _model_lines(facts: Facts) -> list[str]:
             ("score model", name_text(facts["score_model"])),
             ("method", threshold.get("method", "")),
             ("contamination", share),
+            ("threshold chosen by", threshold.get("choice", "")),
             ("flags", flags),
             ("settings", _settings_text(facts["settings"]) or "all at their defaults"),
             ("made with", _versions_text(facts["versions"], library_versions())),
@@ -133,6 +134,8 @@ def _view_cells(view: Facts) -> Cells:
 
 def _columns_text(view: Facts) -> str:
     named = "all" if view["columns"] is None else name_text(names_text(view["columns"]))
+    if view["relative"]:
+        return f"{named}, next to those around"
     return f"{named}, each by itself" if view["separate"] else named
 
 

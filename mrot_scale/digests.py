@@ -157,7 +157,7 @@ def _scores_digest(folder: Location) -> str:
     total = _Total("scores")
     for name, spec in array_specs(folder, manifest).items():
         values = hashlib.sha256()
-        for chunk in _array_chunks(folder, manifest, name, spec):
+        for chunk in array_chunks(folder, manifest, name, spec):
             values.update(_value_bytes(chunk))
         total.add_json(name, [spec.dtype, *spec.shape])
         total.add(name, values.digest())
@@ -180,9 +180,10 @@ def array_specs(folder: Location, manifest: Manifest) -> dict[str, ArraySpec]:
     return found
 
 
-def _array_chunks(
+def array_chunks(
     folder: Location, manifest: Manifest, name: str, spec: ArraySpec
 ) -> Iterator[NDArray[Any]]:
+    """Yield the values of an array, chunk by chunk, each checked."""
     if spec.chunk_shape[1:] != spec.shape[1:]:
         raise DamagedDataError(f"{folder / name} is not cut by rows. {_REMEDY}")
     chunks = RowChunks(spec.shape[0], spec.chunk_shape[0])

@@ -98,6 +98,10 @@ class MissingLibraryError(MrotError, ImportError):
     exit_code = 78
 
 
+class UnwrittenReportWarning(UserWarning):
+    """The report of a run could not be written; the run itself is as it would be with one."""
+
+
 class LeftOutWarning(UserWarning):
     """A column of the source is not used."""
 

@@ -1,6 +1,7 @@
 """The scikit-learn face of the method."""
 
 import warnings
+from functools import partial
 from numbers import Real
 from pathlib import Path
 from typing import Any, Self
@@ -20,13 +21,13 @@ from mrot_scale.errors import (
     MrotError,
     NoContrastWarning,
 )
+from mrot_scale.explaining import can_explain, column_contributions
 from mrot_scale.fitting import fit_rows
-from mrot_scale.model.hybrid import Explaining
 from mrot_scale.model.persist import load_model, save_model
 from mrot_scale.parameters import config_from_parameters
 from mrot_scale.precision import column_origins, from_stored, to_stored
 from mrot_scale.progress import Report
-from mrot_scale.rows import check_values, explained, fill_non_finite
+from mrot_scale.rows import check_values, explained
 from mrot_scale.scoring import in_blocks
 from mrot_scale.storing.location import Location
 from mrot_scale.threads import one_native_thread, resolve_threads
@@ -79,8 +80,9 @@ class MROT(OutlierMixin, BaseEstimator):
         depend less on `random_state`, and take longer.
     views : sequence of str or dict, optional
         Scalings ("none", "standard", "robust"), or dicts with `scaling`, `columns`, `whiten`,
-        `separate` and `alpha`. The default looks at the rows as they are, robustly scaled, and
-        column by column; without `distrust` at three scalings.
+        `separate`, `alpha`, `relative` and `tables`. The default looks at the rows as they are,
+        robustly scaled, and column by column; in 128 columns or more at efforts next to those
+        around; without `distrust` at three scalings.
     distrust : float
         Share of the rows, by a first pass the hardest to move, that are no anchors: so that groups
         of anomalies cannot hide behind themselves. 0 makes do with a single pass.
@@ -245,14 +247,20 @@ class MROT(OutlierMixin, BaseEstimator):
         return -self.model_.threshold(method, self.contamination)
 
     def explain(self, X: Any) -> Floats:
-        """Return how much each column raised (+) or lowered (-) each row's raw score, (n, d)."""
+        """Return how much of each row's rarity each column accounts for, (n, d).
+
+        The rarity of a row is -log of the share of rows that score higher: 4.6 is one in a hundred.
+        Contributions are never negative and sum to it.
+        """
         self._check_is_fitted()
-        model = self.model_.score_model
-        if not isinstance(model, Explaining):
-            raise ConfigError(f"explain needs regressor='lightgbm', this is {model.kind!r}.")
+        if not can_explain(self.model_):
+            raise ConfigError(
+                "explain needs a view with all columns that is not whitened, or "
+                f"regressor='lightgbm'; this is {self.model_.score_model.kind!r}."
+            )
         rows = self.model_.rounded(self._rows(X, reset=False, config=self.model_.config))
-        filled = fill_non_finite(rows, self.model_.fill)
-        contributions = in_blocks(model.contributions, filled, resolve_threads(self.n_jobs))
+        contribute = partial(column_contributions, self.model_, method=self.method)
+        contributions = in_blocks(contribute, rows, resolve_threads(self.n_jobs))
         if self.model_.config.non_finite == "score-nan":
             contributions[~np.isfinite(rows).all(axis=1)] = np.nan
         return contributions

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,7 @@ from mrot_scale.method.anchors import AnchorSet, route_matrix
 from mrot_scale.method.calibrate import Calibration
 from mrot_scale.method.combine import combine_views
 from mrot_scale.method.efforts import Problem
+from mrot_scale.method.resemblance import NORMAL_ROWS, NormalRows, normal_rows
 from mrot_scale.method.views import View
 from mrot_scale.model.regressors import ScoreModel
 from mrot_scale.precision import from_stored, to_stored
@@ -148,6 +150,27 @@ class FittedModel:
             scores[finite] = self.score(rows[finite], method, threads)
         return scores
 
+    @cached_property
+    def whole_view(self) -> FittedView | None:
+        """A view in which every column can be told apart, the most robust one, if there is any."""
+        whole = [v for v in self.views if v.view.keeps_columns and v.anchors[0].columns is None]
+        whole.sort(key=lambda v: not v.view.squash.all())  # as they come, but robust ones first
+        return whole[0] if whole else None
+
+    @cached_property
+    def normal(self) -> NormalRows | None:
+        """Normal rows that others are compared with: anchors of the whole view."""
+        if self.whole_view is None:
+            return None
+        sets = self.whole_view.anchors
+        ids = np.concatenate([anchors.ids for anchors in sets])
+        first = np.sort(np.unique(ids, return_index=True)[1])[:NORMAL_ROWS]
+        return normal_rows(np.concatenate([anchors.rows for anchors in sets])[first])
+
+    def rarity_of(self, rows: Floats, method: Method, threads: int = 1) -> Floats:
+        """Return -log of the share of rows that are more anomalous than each of these."""
+        return self.last[method].neg_log_survival(self.raw_values(rows, method, threads))
+
     def threshold(self, method: Method, contamination: float) -> float:
         """Return the score that the share `contamination` of the training rows exceed."""
         return float(np.quantile(self.training_scores[method], 1.0 - contamination))
@@ -172,4 +195,5 @@ def problem_of(config: MethodConfig, view: ViewConfig | None = None) -> Problem:
         ceiling=config.ceiling,
         kind=config.cost,
         eps=config.eps,
+        relative=view is not None and view.relative,
     )

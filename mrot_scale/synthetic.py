@@ -75,6 +75,8 @@ class PlantedTable:
 
     rows: Floats
     kind: NDArray[np.str_]
+    disturbed: NDArray[np.bool_]
+    """Which values were planted, (n, columns): what an explanation should name."""
 
 
 def pump_readings(
@@ -84,8 +86,8 @@ def pump_readings(
     rng = generator(seed, "pump readings")
     rows, regime = _normal_readings(n_rows, rng)
     places = _places(n_rows, KINDS, anomaly_share, rng)
-    _plant(rows, regime, places, rng)
-    return PlantedTable(rows, _kind_of_rows(n_rows, places))
+    disturbed = _plant(rows, regime, places, rng)
+    return PlantedTable(rows, _kind_of_rows(n_rows, places), disturbed)
 
 
 def n_blocks(n_rows: int) -> int:
@@ -163,11 +165,15 @@ def _normal_readings(n_rows: int, rng: np.random.Generator) -> tuple[Floats, Ids
     return np.column_stack(columns), regime
 
 
-def _plant(rows: Floats, regime: Ids, places: dict[str, Ids], rng: np.random.Generator) -> None:
-    """Plant the kinds that show in the sensors."""
+def _plant(
+    rows: Floats, regime: Ids, places: dict[str, Ids], rng: np.random.Generator
+) -> NDArray[np.bool_]:
+    """Plant the kinds that show in the sensors; return which values they are."""
+    before = rows.copy()
     _plant_isolated(rows, places["isolated"], rng)
     _plant_clustered(rows, places["clustered"], rng)
     _plant_local(rows, places["local"], regime, rng)
+    return np.asarray(rows != before)
 
 
 def _plant_isolated(rows: Floats, positions: Ids, rng: np.random.Generator) -> None:

@@ -27,6 +27,7 @@ from mrot_scale.jobs.opening import RUN_CONFIG, RUN_PLAN
 from mrot_scale.jobs.score_job import SCORES_FORMAT, SCORES_VERSION, TABLE_FORMAT
 from mrot_scale.model.directory import FORMAT, FORMAT_VERSION
 from mrot_scale.model.persist import load_model
+from mrot_scale.reporting.writing import DATA
 from mrot_scale.running.commit import STAGES, Journal, Record
 from mrot_scale.running.publish import GENERATIONS, HISTORY, POINTER, history, resolve
 from mrot_scale.running.run_log import LAST_ERROR, LOG, LOGS
@@ -569,7 +570,8 @@ def _n_lines(folder: _Folder) -> int:
 def _is_of_runs(name: str) -> bool:
     """Tell whether a file may be in a run folder without any record of it."""
     below = (f"{STAGES}/", f"{_SEGMENTS}/", f"{LOGS}/")
-    return name in (LOG, LAST_ERROR, RUN_CONFIG, RUN_PLAN) or name.startswith(below)
+    told = (LOG, LAST_ERROR, RUN_CONFIG, RUN_PLAN, DATA)
+    return name in told or name.startswith(below)
 
 
 def _sentence(error: BaseException) -> str:

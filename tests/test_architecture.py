@@ -3,6 +3,7 @@
 import ast
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ ONE_IMPORTER = {
     "distributed": "running/cluster.py",
     "fsspec": "storing/location.py",
     "faiss": "method/neighbours.py",
-    "jinja2": "scheduled/report.py",
+    "jinja2": "reporting/page.py",
     "numba": "compiling.py",
     "ot": "method/transport.py",
     "lightgbm": "model/lightgbm_model.py",
@@ -29,9 +30,13 @@ CAN_RUN_CODE = {"pickle", "joblib", "cloudpickle", "dill", "marshal", "shelve"}
 
 
 def imported(path: Path) -> set[str]:
-    """Top-level names of everything a module imports, wherever in it."""
+    """Names of everything a module imports, wherever in it."""
+    return imported_by(ast.walk(ast.parse(path.read_text())))
+
+
+def imported_by(nodes: Iterable[ast.AST]) -> set[str]:
     found: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in nodes:
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -47,6 +52,24 @@ def top_level(names: set[str]) -> set[str]:
 def test_each_heavy_library_has_one_importer(library: str, home: str) -> None:
     importers = [str(p.relative_to(PACKAGE)) for p in MODULES if library in top_level(imported(p))]
     assert importers == [home]
+
+
+def test_plots_alone_know_matplotlib() -> None:
+    importers = {
+        str(p.relative_to(PACKAGE)) for p in MODULES if "matplotlib" in top_level(imported(p))
+    }
+    assert "plots.py" in importers
+    assert importers <= {"plots.py", "plots_explanation.py"}
+    assert not any("pyplot" in name for p in MODULES for name in imported(p)), "its global state"
+
+
+def test_matplotlib_is_loaded_only_to_draw() -> None:
+    importers = {p.name for p in MODULES if "matplotlib" in top_level(imported(p))}
+    assert all(name.startswith("plots") for name in importers)
+    for path in MODULES:
+        top = ast.parse(path.read_text()).body
+        loaded = [n for n in top if isinstance(n, ast.Import | ast.ImportFrom)]
+        assert "matplotlib" not in top_level(imported_by(loaded)), path
 
 
 def test_method_modules_know_no_storage_and_no_scheduler() -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from mrot_scale import __version__
 from mrot_scale.cli import app
+from tests.terminals import shown
 
 
 def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -37,6 +38,27 @@ def test_wrong_usage_is_exit_2() -> None:
     assert run("dmo").returncode == 2
 
 
+@pytest.mark.parametrize(
+    ("words", "meant"), [(["dmo"], "'demo'"), (["runs", "lst"], "'list'"), (["scor"], "'score'")]
+)
+def test_an_unknown_command_is_answered_with_the_nearest(words: list[str], meant: str) -> None:
+    done = run(*words)
+    assert done.returncode == 2
+    assert f"Did you mean {meant}" in done.stderr.splitlines()[-1]
+
+
+def test_errors_have_a_colour_on_terminals_that_show_one() -> None:
+    words = ["-m", "mrot_scale", "inspect", "no/such/store"]
+    red = shown(words)
+    assert red.exit_code == 66
+    assert red.written.startswith("\x1b[1;31mmrot-scale: error[66]:\x1b[0m ")
+    assert len(red.lines) == 1
+    for plain in (shown(words, NO_COLOR="1"), shown(words, TERM="dumb")):
+        assert "\x1b" not in plain.written
+        assert plain.lines == red.lines
+    assert run(*words[2:]).stderr.splitlines() == red.lines
+
+
 def test_help_has_an_example_and_version_answers() -> None:
     assert "Example: mrot-scale demo" in run("demo", "--help").stdout
     assert run("--version").stdout.strip() == f"mrot-scale {__version__}"
@@ -57,8 +79,10 @@ WRITERS = {
     ("nightly",),
     ("backfill",),
     ("gc",),
+    ("history",),
     ("models", "promote"),
     ("rollback",),
+    ("threshold",),
     ("certificates",),
     ("config", "init"),
     ("demo",),

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 import tracemalloc
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,7 +19,8 @@ import pytest
 import zarr
 
 from mrot_scale import demo as demo_module
-from mrot_scale import score_rows, synthetic
+from mrot_scale import demo_findings, score_rows, synthetic
+from mrot_scale.commands.demo import HIGH, KIND_TEXT, _demo_text
 from mrot_scale.demo import MODEL, SCORES, SCORES_TABLE, TABLE, prepare_folder, run_demo
 from mrot_scale.errors import OutputError
 from mrot_scale.synthetic import COLUMNS, LOG_KINDS, LOG_SCHEMA
@@ -50,14 +52,36 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 
 def test_it_tells_what_it_found_where_and_how_fast(run: Run) -> None:
-    assert f"{N_ROWS:,} readings scored" in run.told
-    heading = next(line for line in run.told.splitlines() if line.startswith("AUC"))
-    assert heading.split()[-5:] == ["all", *LOG_KINDS]
-    assert sum(line.startswith("  reading ") for line in run.told.splitlines()) == 10
+    lines = run.told.splitlines()
+    assert lines[0].startswith(f"{N_ROWS:,} readings scored")
+    assert ["all", *LOG_KINDS] in [line.split() for line in lines]
+    heading = next(n for n, line in enumerate(lines) if line.startswith("Most anomalous"))
+    assert all(line.split()[0].isdigit() for line in lines[heading + 2 : heading + 12])
     assert any(f"{column} = " in run.told for column in COLUMNS)
     assert f"mrot-scale inspect {run.out / MODEL}" in run.told
     steps = ["make table", "ingest", "fit", "score", "compare", "in all"]
     assert all(step in run.told.splitlines()[-1] for step in steps)
+
+
+def test_its_counts_are_those_of_the_table(run: Run) -> None:
+    """What a newcomer reads first, counted again from the files."""
+    scores = ds.dataset(run.out / SCORES_TABLE).to_table()
+    kind, flag = scores["planted"].to_numpy(), scores["flag"].to_numpy()
+    highest = kind[np.lexsort((scores["reading"].to_numpy(), -scores["score"].to_numpy()))[:100]]
+    planted, high = kind != "normal", scores["score"].to_numpy() > HIGH
+    assert f"{planted.sum():,} anomalies (" in run.told
+    assert f"Of the 100 highest scores, {(highest != 'normal').sum()} were planted." in run.told
+    assert f"planted anomalies, {(planted & flag).sum():,} are among the {flag.sum():,}" in run.told
+    assert f"and {(planted & high).sum():,} among the {high.sum():,} that score" in run.told
+    for name in LOG_KINDS:
+        line = next(line for line in run.told.splitlines() if line.startswith(f"  {name} "))
+        counts = [(rows & (kind == name)).sum() for rows in (planted, flag, high)]
+        assert [int(word) for word in line.split()[-5:] if "%" not in word] == counts
+
+
+def test_every_kind_of_anomaly_is_put_in_words() -> None:
+    assert set(KIND_TEXT) == set(LOG_KINDS)
+    assert demo_findings.HIGH == HIGH, "the command knows it without loading anything"
 
 
 def test_stages_are_lines_where_there_is_no_terminal(run: Run) -> None:
@@ -139,6 +163,9 @@ def test_going_on_tells_what_was_done_and_gives_the_same(
     again = run_demo(out, n_rows=1_000, seed=5, report=lambda *call: calls.append(call))
     assert calls == [("table", 1, 1), ("ingest", 1, 1), ("fit", 1, 1), ("score", 1, 1)]
     assert (again.auc, again.findings) == (first.auc, first.findings)
+    paged, unpaged = (replace(again, report=page) for page in ("pumps/report.html", None))
+    assert "\n  report    pumps/report.html\n" in _demo_text(paged)
+    assert "\n  report " not in _demo_text(unpaged)
 
 
 @pytest.fixture

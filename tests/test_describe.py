@@ -148,13 +148,15 @@ def test_scores_tell_what_made_them(made: Path) -> None:
         "score": ("float32", [N_ROWS]),
         "flag": ("bool", [N_ROWS]),
         "top_columns": ("int32", [N_ROWS, 2]),
+        "top_contributions": ("float32", [N_ROWS, 2]),
     }
 
 
 def test_a_score_table_tells_its_columns(made: Path) -> None:
     facts = facts_of(made / "table")
     assert (facts["kind"], facts["rows"]) == ("score table", N_ROWS)
-    assert [c["name"] for c in facts["columns"]] == ["key", "score", "flag", "top_1", "top_2"]
+    tops = [f"top_{place}{part}" for place in (1, 2) for part in ("", "_contribution")]
+    assert [c["name"] for c in facts["columns"]] == ["key", "score", "flag", *tops]
     assert facts["files"] == facts_of(made / "store")["chunks"]
     assert facts["partitions"] == 0
 

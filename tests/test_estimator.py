@@ -280,7 +280,7 @@ def test_explanations_name_the_column_that_stands_out(rows: Floats) -> None:
     assert contributions.shape == (8, 3)
     assert (contributions.argmax(axis=1) == 1).all()
     with pytest.raises(ConfigError, match="lightgbm"):
-        MROT(**FEW, regressor="knn").fit(rows).explain(rows)
+        MROT(**FEW, views=[{"whiten": 2}], regressor="knn").fit(rows).explain(rows)
 
 
 def test_non_finite_values_by_policy(rows: Floats) -> None:

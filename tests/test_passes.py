@@ -32,7 +32,7 @@ WHOLE = [("none", False), ("standard", False), ("robust", False)]
 
 
 def test_by_default_there_are_two_passes_and_columns_are_looked_at_alone_too() -> None:
-    config = MethodConfig()
+    config = MethodConfig().for_columns(4)
     assert config.two_passes
     assert _scalings(config) == [("none", False), ("robust", False), ("robust", True)]
     assert config.batch_views == (0, 1)
@@ -64,7 +64,7 @@ def test_views_given_by_hand_stay() -> None:
 @pytest.mark.parametrize("settings", [{"distrust": 0}, {"batch_rows": None}])
 def test_separate_columns_without_a_first_pass_are_refused(settings: dict[str, Any]) -> None:
     views = [{"scaling": "none"}, SEPARATE]
-    with pytest.raises(ConfigError, match=r"views with separate columns .* need a first pass: .*"):
+    with pytest.raises(ConfigError, match=r"views with separate columns, .* need a first pass: .*"):
         method_config(views=views, **settings)
     with pytest.raises(ConfigError, match=r"set distrust above 0 and give batch_rows"):
         MROT(views=views, **settings).fit(normal_rows(40))

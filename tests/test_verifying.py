@@ -98,7 +98,7 @@ def test_what_is_sound_is_counted_in_one_line(made: Path, name: str) -> None:
     found.check()
     assert (found.kind, found.problems, found.n_left_over) == (KINDS[name], (), 0)
     files = [p for p in (made / name).resolve().rglob("*") if p.is_file()]
-    kept_for_people = {"config.yaml", "plan.json", "log.jsonl"}
+    kept_for_people = {"config.yaml", "plan.json", "log.jsonl", "report.json"}
     read = [p for p in files if p.name not in kept_for_people]
     assert (found.n_files, found.n_bytes) == (len(read), sum(p.stat().st_size for p in read))
     assert "\n" not in found.text()

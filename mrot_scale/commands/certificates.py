@@ -3,12 +3,13 @@
 import shlex
 import socket
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 import yaml
 
-from mrot_scale.commands.options import JustShow
+from mrot_scale.commands.options import JustShow, OutputForm
+from mrot_scale.commands.printing import print_json
 
 if TYPE_CHECKING:
     from mrot_scale.certificates import Certificates
@@ -33,19 +34,38 @@ def certificates(
         int, typer.Option(min=1, max=3650, help="Days until the certificates expire.")
     ] = 365,
     dry_run: JustShow = False,
+    output: OutputForm = "text",
 ) -> None:
     """Make the certificates of an encrypted Dask cluster, and show how to use them."""
     from mrot_scale.certificates import make_certificates
 
     hosts = host or [socket.gethostname()]
-    if dry_run:
+    plan = {"folder": folder, "hosts": hosts, "days": days}
+    if dry_run and output == "json":
+        print_json(plan)
+    elif dry_run:
         typer.echo(f"would make certificates for {', '.join(hosts)}, for {days} days, in {folder}")
-        return
-    typer.echo(_instructions(make_certificates(folder, hosts, days=days)))
+    else:
+        made = make_certificates(folder, hosts, days=days)
+        if output == "json":
+            print_json(plan | _facts(made))
+        else:
+            typer.echo(_instructions(made))
+
+
+def _facts(made: "Certificates") -> dict[str, Any]:
+    address = _address(made)
+    return {
+        "until": f"{made.until:%Y-%m-%d}",
+        "ca_key": made.ca_key,
+        "scheduler_command": _scheduler_command(made),
+        "worker_command": _worker_command(made, address),
+        "settings": {"cluster": {"address": address, **_files(made)}},
+    }
 
 
 def _instructions(made: "Certificates") -> str:
-    address = f"tls://{_in_address(made.hosts[0])}:{_PORT}"
+    address = _address(made)
     settings = {"address": address, **_files(made)}
     return f"""\
 Certificates for scheduler, workers and driver in {made.folder}, valid until {made.until:%Y-%m-%d}:
@@ -62,8 +82,9 @@ In the settings of mrot-scale (-c FILE):
 {_indented(yaml.safe_dump({"cluster": settings}, sort_keys=False))}"""
 
 
-def _in_address(host: str) -> str:
-    return f"[{host}]" if ":" in host else host
+def _address(made: "Certificates") -> str:
+    host = made.hosts[0]
+    return f"tls://[{host}]:{_PORT}" if ":" in host else f"tls://{host}:{_PORT}"
 
 
 def _files(made: "Certificates") -> dict[str, str]:

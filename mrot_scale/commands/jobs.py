@@ -14,7 +14,9 @@ from mrot_scale.commands.options import (
     Insecure,
     Keep,
     NewRun,
+    Output,
     OutputForm,
+    Quiet,
     RunFolder,
     Settings,
     Workers,
@@ -24,7 +26,7 @@ from mrot_scale.commands.options import (
     set_overrides,
 )
 from mrot_scale.commands.printing import print_plan, print_result
-from mrot_scale.progress import Report, shown_progress
+from mrot_scale.progress import Report, TimedStages, shown_progress
 
 
 def ingest(
@@ -46,6 +48,7 @@ def ingest(
     run_folder: RunFolder = None,
     new_run: NewRun = False,
     dry_run: DryRun = False,
+    quiet: Quiet = False,
     output: OutputForm = "text",
 ) -> None:
     """Read a table into a store: Zarr features, Parquet identifiers, a schema with statistics."""
@@ -66,12 +69,8 @@ def ingest(
 
         print_plan(ingest_plan(source, store, **arguments), output)
         return
-    print_result(
-        _shown(
-            lambda report: run_ingest(source, store, **arguments, new_run=new_run, progress=report)
-        ),
-        output,
-    )
+    arguments["new_run"] = new_run
+    _shown(lambda report: run_ingest(source, store, **arguments, progress=report), quiet, output)
 
 
 def fit(
@@ -91,6 +90,7 @@ def fit(
     run_folder: RunFolder = None,
     new_run: NewRun = False,
     dry_run: DryRun = False,
+    quiet: Quiet = False,
     output: OutputForm = "text",
 ) -> None:
     """Learn a model from a store."""
@@ -110,19 +110,12 @@ def fit(
 
         print_plan(fit_plan(store, model, settings, exclude_where=exclude_where), output)
         return
-    print_result(
-        _shown(
-            lambda report: run_fit(
-                store,
-                model,
-                settings,
-                exclude_where=exclude_where,
-                id=id,
-                new_run=new_run,
-                progress=report,
-            )
-        ),
+    arguments: dict[str, Any] = {"exclude_where": exclude_where, "id": id, "new_run": new_run}
+    _shown(
+        lambda report: run_fit(store, model, settings, **arguments, progress=report),
+        quiet,
         output,
+        source=store,
     )
 
 
@@ -148,6 +141,7 @@ def score(
     run_folder: RunFolder = None,
     new_run: NewRun = False,
     dry_run: DryRun = False,
+    quiet: Quiet = False,
     output: OutputForm = "text",
 ) -> None:
     """Give every row of a store its score."""
@@ -168,24 +162,19 @@ def score(
 
         print_plan(score_plan(model, store, out, settings, parquet=parquet, keep=kept), output)
         return
-    print_result(
-        _shown(
-            lambda report: run_score(
-                model,
-                store,
-                out,
-                settings,
-                parquet=parquet,
-                keep=kept,
-                id=id,
-                new_run=new_run,
-                progress=report,
-            )
-        ),
+    arguments: dict[str, Any] = {"parquet": parquet, "keep": kept, "id": id, "new_run": new_run}
+    _shown(
+        lambda report: run_score(model, store, out, settings, **arguments, progress=report),
+        quiet,
         output,
     )
 
 
-def _shown(job: Callable[[Report], Any]) -> Any:
-    with shown_progress() as report:
-        return job(report)
+def _shown(
+    job: Callable[[Report], Any], quiet: bool, output: Output, *, source: str | None = None
+) -> None:
+    """Run a job while showing how it gets on, then print what it made."""
+    with shown_progress(quiet=quiet) as report:
+        timed = TimedStages(report)
+        result = job(timed)
+    print_result(result, output, timed.seconds, source)

@@ -1,4 +1,4 @@
-"""`nightly`, `backfill`, `gc` and `models`."""
+"""`nightly`, `backfill`, `history`, `gc` and `models`."""
 
 from collections.abc import Callable
 from dataclasses import asdict
@@ -13,14 +13,15 @@ from mrot_scale.commands.options import (
     Insecure,
     JustShow,
     OutputForm,
+    Quiet,
     Settings,
     Workers,
     cluster_overrides,
     merged,
     set_overrides,
 )
-from mrot_scale.commands.printing import print_json
-from mrot_scale.progress import logged_progress
+from mrot_scale.commands.printing import print_json, stage_lines
+from mrot_scale.progress import TimedStages, logged_progress
 
 NOTHING_TO_DO = 99
 """What schedulers such as Airflow take for 'skipped'."""
@@ -60,6 +61,7 @@ def nightly(
         bool, typer.Option("--skip-exit-code", help=f"Exit {NOTHING_TO_DO} if nothing was to do.")
     ] = False,
     dry_run: JustShow = False,
+    quiet: Quiet = False,
     output: OutputForm = "text",
 ) -> None:
     """Score one partition of a lake, check the result, and publish it if all is well."""
@@ -71,9 +73,10 @@ def nightly(
     if dry_run:
         _print(plan_night(input, output_folder, config=settings, **given), output, _plan_text)
         return
-    with logged_progress() as report:
-        night = run_nightly(input, output_folder, config=settings, progress=report, **given)
-    _print(night, output, _night_text)
+    with logged_progress(quiet=quiet) as report:
+        timed = TimedStages(report)
+        night = run_nightly(input, output_folder, config=settings, progress=timed, **given)
+    _print(night, output, lambda night: _night_text(night, timed.seconds))
     if skip_exit_code and night.status != "done":
         raise typer.Exit(NOTHING_TO_DO)
 
@@ -107,13 +110,14 @@ def backfill(
         bool, typer.Option("--skip-exit-code", help=f"Exit {NOTHING_TO_DO} if nothing was to do.")
     ] = False,
     dry_run: JustShow = False,
+    quiet: Quiet = False,
     output: OutputForm = "text",
 ) -> None:
     """Run all partitions of a range that have not run yet, or that have changed since."""
     from mrot_scale.scheduled.backfill import backfill as run_backfill
 
     settings = _settings(config, set, cluster, workers, insecure, allow_class, by)
-    with logged_progress() as report:
+    with logged_progress(quiet=quiet) as report:
         done = run_backfill(
             input,
             output_folder,
@@ -146,6 +150,19 @@ def gc(
 
     found = collect(output_folder, keep_runs=keep_runs, keep_days=keep_days, dry_run=dry_run)
     _print(found, output, _gc_text)
+
+
+def history(
+    output_folder: Job,
+    key: Annotated[str, typer.Option(help="Key of the partitions.")] = "date",
+    dry_run: JustShow = False,
+    output: OutputForm = "text",
+) -> None:
+    """Write the page over all nights again, from what their runs left."""
+    from mrot_scale.scheduled.history import history as write_page
+
+    found = write_page(output_folder, key=key, dry_run=dry_run)
+    _print(found, output, _history_text)
 
 
 models_app = typer.Typer(
@@ -252,7 +269,7 @@ def _plan_text(plan: Any) -> str:
     )
 
 
-def _night_text(night: Any) -> str:
+def _night_text(night: Any, stages: dict[str, float]) -> str:
     if night.status == "empty":
         return f"{night.partition}: no rows, nothing published"
     head = "already done: " if night.status == "skipped" else ""
@@ -261,7 +278,10 @@ def _night_text(night: Any) -> str:
         f"({night.flagged_share:.2%}) by model {night.model}, {night.seconds:.1f} s"
     ]
     lines += [f"  warning: {warning}" for warning in night.warnings]
-    lines += [f"  scores: {night.scores}", f"  report: {night.report}", f"  run: {night.manifest}"]
+    lines += stage_lines(stages)
+    lines.append(f"  scores: {night.scores}")
+    lines += [f"  report: {night.report}"] if night.report else []
+    lines.append(f"  run: {night.manifest}")
     return "\n".join(lines)
 
 
@@ -272,6 +292,11 @@ def _backfill_text(done: Any) -> str:
         code = f" [{o.exit_code}]" if o.exit_code else ""
         lines.append(f"{o.status + code:<12} {o.partition}  ({o.why})  {told}".rstrip())
     return "\n".join(lines) or "no partitions"
+
+
+def _history_text(found: Any) -> str:
+    verb = "would write" if found.is_dry else "wrote"
+    return f"{verb} {found.page}: {len(found.nights):,} nights"
 
 
 def _gc_text(found: Any) -> str:

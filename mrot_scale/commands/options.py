@@ -39,6 +39,7 @@ DryRun = Annotated[
     bool, typer.Option("--dry-run", help="Show the plan: tasks, bytes, memory, time. Run nothing.")
 ]
 JustShow = Annotated[bool, typer.Option("--dry-run", help="Show what would be done. Do nothing.")]
+Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Show no progress.")]
 OutputForm = Annotated[Output, typer.Option("--output", help="How the result is printed.")]
 IdColumn = Annotated[
     str | None, typer.Option("--id", help="Column that names each row once.", metavar="COLUMN")

@@ -53,9 +53,13 @@ def rollback(
     """Let published scores be again what they were before; nothing is computed or removed."""
     from mrot_scale.jobs.service import rollback as roll_back
 
-    for path in paths:
-        was, now = roll_back(path, to, dry_run=dry_run)
+    found = []
+    try:
+        for path in paths:
+            was, now = roll_back(path, to, dry_run=dry_run)
+            found.append({"path": path, "was": was, "now": now})
+            if output == "text":
+                typer.echo(f"{path}: generation {was} -> {now}")
+    finally:  # those before one that fails have gone back
         if output == "json":
-            print_json({"path": path, "was": was, "now": now})
-        else:
-            typer.echo(f"{path}: generation {was} -> {now}")
+            print_json(found)

@@ -31,11 +31,16 @@ def inspect(
 
 def digest(
     path: Annotated[str, typer.Argument(help="Store, model or scores.")],
+    output: OutputForm = "text",
 ) -> None:
     """Print one sha256 over decoded content, to compare two runs by."""
     from mrot_scale.digests import digest as digest_of
 
-    typer.echo(digest_of(path))
+    found = digest_of(path)
+    if output == "json":
+        print_json({"path": path, "sha256": found})
+    else:
+        typer.echo(found)
 
 
 def verify(
@@ -76,17 +81,21 @@ def doctor(
 
 
 @config_app.command("show", epilog="Example: mrot-scale config show -c configs/laptop.yaml")
-def show(config: ConfigFile = None, set: Settings = None) -> None:
+def show(config: ConfigFile = None, set: Settings = None, output: OutputForm = "text") -> None:
     """Print the settings a command would use: file, environment (MROT_*), then flags."""
     from mrot_scale.config_layers import load_config
     from mrot_scale.config_text import show_config
 
-    typer.echo(show_config(load_config(config, overrides=set_overrides(set))), nl=False)
+    found = load_config(config, overrides=set_overrides(set))
+    if output == "json":
+        print_json(found.model_dump(mode="json"))
+    else:
+        typer.echo(show_config(found), nl=False)
 
 
 @config_app.command("schema", epilog="Example: mrot-scale config schema > settings.schema.json")
-def schema() -> None:
-    """Print the JSON schema of settings files."""
+def schema(output: OutputForm = "text") -> None:
+    """Print the JSON schema of settings files, which is JSON in any form."""
     from mrot_scale.config_text import schema_text
 
     typer.echo(schema_text())
@@ -96,16 +105,24 @@ def schema() -> None:
 def init(
     path: Annotated[Path | None, typer.Argument(help="New file; printed when omitted.")] = None,
     dry_run: JustShow = False,
+    output: OutputForm = "text",
 ) -> None:
     """Write a settings file with every default and what it means."""
+    from mrot_scale.config import Config
     from mrot_scale.config_text import initial_text
 
-    if path is None or dry_run:
+    if path is not None and not dry_run:
+        _write_new(path, initial_text())
+    if output == "json":
+        print_json({"path": path, "settings": Config().model_dump(mode="json")})
+    elif path is None or dry_run:
         typer.echo(initial_text(), nl=False)
-        return
+
+
+def _write_new(path: Path, text: str) -> None:
     try:
         with path.open("x", encoding="utf-8") as file:
-            file.write(initial_text())
+            file.write(text)
     except FileExistsError:
         raise OutputError(f"{path} exists already. Choose another path or remove it.") from None
     except OSError as error:

@@ -17,6 +17,7 @@ from mrot_scale.reading.sources import open_source
 from mrot_scale.storing.ingestion import choose_columns, n_features
 from mrot_scale.storing.location import Location
 from mrot_scale.storing.store import FeatureStore
+from mrot_scale.thresholds import stored_choice
 
 
 def ingest_plan(
@@ -66,6 +67,7 @@ def score_plan(
     check_absent(Location(out))
     fitted, saved = load_model(Location(model))
     opened = FeatureStore.open(Location(store))
-    options = score_options(fitted, saved, config, parquet is not None, keep)
+    stored = stored_choice(Location(model))
+    options = score_options(fitted, saved, config, parquet is not None, keep, stored)
     check_score_input(fitted, opened, options)
     return plan_score(fitted, opened, options, config)

@@ -11,6 +11,7 @@ from mrot_scale.conditions import parse_condition
 from mrot_scale.config import Config
 from mrot_scale.errors import LeftOutWarning
 from mrot_scale.jobs.door import check_condition, check_fit_input
+from mrot_scale.jobs.fit_report import write_fit_report
 from mrot_scale.jobs.fit_stages import FitStages, threshold_settings
 from mrot_scale.jobs.ingest_job import ingest
 from mrot_scale.jobs.opening import (
@@ -28,10 +29,12 @@ from mrot_scale.jobs.planning import plan_fit_job
 from mrot_scale.model.columns import load_schema
 from mrot_scale.model.lightgbm_model import check_lightgbm_loads
 from mrot_scale.progress import Report
+from mrot_scale.reporting.writing import Ran, found_report, is_lost, never_failing
 from mrot_scale.running.commit import RunFolder
 from mrot_scale.running.lock import locked
 from mrot_scale.running.publish import is_finished, publish_once
 from mrot_scale.storing.location import Location
+from mrot_scale.storing.store import FeatureStore
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,9 @@ class Fitted:
     seconds: float
     was_done: bool
     """Whether the same fit had already finished before."""
+
+    report: str | None = None
+    """The page that shows what was learnt from."""
 
 
 def fit(
@@ -106,11 +112,18 @@ def _fit(
             with opened_runner(run, log, settings, progress, opened.location) as runner:
                 folder = FitStages(runner, opened, settings, exclude_where).run()
             publish_once(folder, target, run)
+            ran = Ran(source.name, log.begun, time.perf_counter() - start, log.seconds)
+            write_fit_report(opened, target, run, settings, ran)
     finished = RunFolder.read(place)
+    if was_done and is_lost(target, finished, settings):
+        with never_failing():  # it was killed after publishing
+            opened, ran = FeatureStore.open(source.store), Ran(source.name, "", None)
+            write_fit_report(opened, target, finished, settings, ran)
     if not settings.run.keep_stages:
         finished.remove_stages()
     source.discard()
-    return _fitted(target, finished, time.perf_counter() - start, was_done)
+    report = found_report(target, place, settings)
+    return _fitted(target, finished, time.perf_counter() - start, was_done, report)
 
 
 def _ingest_source(
@@ -148,8 +161,10 @@ def _fingerprint(source: Input, config: Config, exclude: str | None) -> Any:
     return fingerprint("fit", source.identity(), settings)
 
 
-def _fitted(target: Location, run: RunFolder, seconds: float, was_done: bool) -> Fitted:
+def _fitted(
+    target: Location, run: RunFolder, seconds: float, was_done: bool, report: str | None
+) -> Fitted:
     validation = json.loads((target / "validation.json").read())
     labelled = sum(r.facts["rows"] for r in run.records.values() if r.key.startswith("gather/"))
     n_rows = load_schema(target).n_rows
-    return Fitted(str(target), n_rows, labelled, validation, seconds, was_done)
+    return Fitted(str(target), n_rows, labelled, validation, seconds, was_done, report)

@@ -28,6 +28,7 @@ class FitStages:
     def __init__(
         self, runner: Runner, store: FeatureStore, config: Config, exclude: str | None
     ) -> None:
+        config = config.for_columns(len(store.schema.features))
         self._runner, self._store, self._config = runner, store, config
         self._exclude = exclude
         self._common = {"method": config.method.model_dump_json()}

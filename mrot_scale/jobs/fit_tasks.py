@@ -92,6 +92,8 @@ def draw_rows(
     for part in range(plan.n_parts):
         rows = plan.rows_of_part(part, start, stop) - start
         work.attempt.put_array(f"part{part}", stored[rows[kept[rows]]])
+        if part == 0:
+            work.attempt.put_array("numbers", rows[kept[rows]] + start)
     held = plan.held_out(start, stop) - start
     work.attempt.put_array("held", stored[held[kept[held]]])
     work.attempt.put_array("counts", category_counts(opened.schema, stored[kept]))

@@ -18,12 +18,11 @@ from mrot_scale.jobs.opening import (
     AnyConfig,
     begun,
     fingerprint,
-    quiet,
     run_location,
     settled,
 )
 from mrot_scale.model.columns import load_schema
-from mrot_scale.progress import Report
+from mrot_scale.progress import Report, silent, tell_rows
 from mrot_scale.reading.sources import TableStream, is_at_rest, open_source
 from mrot_scale.running.commit import STAGES, Attempt, Record, RunFolder, is_run_folder, task_key
 from mrot_scale.running.lock import locked
@@ -134,7 +133,7 @@ def _ingest(
     run = RunFolder.open(place, terms, new_run=new_run)
     _warn_left_out(choice, stream)
     with begun(run, settings):
-        schema = _write_store(stream, choice, known, settings, run, target, progress or quiet)
+        schema = _write_store(stream, choice, known, settings, run, target, progress or silent)
     run.remove_stages()
     return Ingested(str(target), schema.n_rows, schema, was_done=False)
 
@@ -219,11 +218,15 @@ def _commit_chunks(
     report("ingest", 0, max(total, 1))
     pending: deque[Future[Record]] = deque()
     records: list[Record] = []
+    rows = 0
 
     def commit_first() -> None:
+        nonlocal rows
         record = pending.popleft().result()
         run.commit(record)
         records.append(run.records[record.key])
+        rows += records[-1].facts["rows"]
+        tell_rows(report, "ingest", rows)
         report("ingest", len(records), max(total, len(records) + len(pending)))
 
     with ThreadPoolExecutor(_CHUNKS_IN_HAND) as pool:

@@ -12,7 +12,7 @@ from mrot_scale.config_layers import load_config
 from mrot_scale.config_text import recorded_config
 from mrot_scale.errors import DataError, MrotError
 from mrot_scale.jobs.plan_text import Plan
-from mrot_scale.progress import Report
+from mrot_scale.progress import Report, silent, tell_dashboard
 from mrot_scale.reading.sources import open_source
 from mrot_scale.running.cluster import open_workers
 from mrot_scale.running.commit import RunFolder
@@ -46,10 +46,6 @@ def _over(below: dict[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
         elif value is not None:
             merged[name] = value
     return merged
-
-
-def quiet(stage: str, done: int, total: int) -> None:
-    """Report to nobody."""
 
 
 def run_location(config: Config, output: Location) -> Location:
@@ -87,6 +83,11 @@ class Input:
     def is_object(self) -> bool:
         """Whether it is a table in memory, known by its rows only once they are stored."""
         return self.is_table and not isinstance(self.given, str | Path | Location)
+
+    @property
+    def name(self) -> str:
+        """What people know it by."""
+        return "a table in memory" if self.is_object else str(self.given)
 
     def identity(self) -> dict[str, Any]:
         """Return what tells this input from another."""
@@ -150,5 +151,8 @@ def opened_runner(
 ) -> Iterator[Runner]:
     """Yield a runner on workers that can reach the run folder and the inputs."""
     with open_workers(config.cluster, [run.location, *inputs], prepare) as workers:
-        log.write("workers", count=workers.count, kind=config.cluster.kind)
-        yield Runner(run, workers, report or quiet, log.write)
+        where = {"kind": config.cluster.kind, "dashboard": workers.dashboard}
+        log.write("workers", count=workers.count, **where)
+        if workers.dashboard is not None:
+            tell_dashboard(report or silent, workers.dashboard)
+        yield Runner(run, workers, report or silent, log.write)

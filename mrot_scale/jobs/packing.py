@@ -33,6 +33,8 @@ def put_anchors(attempt: Attempt, anchors: tuple[AnchorSet, ...]) -> None:
     columns = [a.columns for a in anchors if a.columns is not None]
     seen = np.concatenate(columns) if columns else np.zeros(0, dtype=np.int64)
     attempt.put_array("anchor-columns", seen)
+    efforts = [a.efforts for a in anchors if a.efforts is not None]
+    attempt.put_array("anchor-efforts", np.stack(efforts) if efforts else np.zeros((0, 0)))
 
 
 def anchors_from(work: Work, record: object) -> tuple[AnchorSet, ...]:
@@ -41,9 +43,11 @@ def anchors_from(work: Work, record: object) -> tuple[AnchorSet, ...]:
     arrays = [work.array(record, name) for name in names]
     columns = work.array(record, "anchor-columns")
     seen = columns[:, None] if len(columns) else [None] * len(arrays[0])
+    efforts = work.array(record, "anchor-efforts")
+    own = efforts if len(efforts) else [None] * len(arrays[0])
     return tuple(
-        AnchorSet(rows, v, ids, float(eps), among)
-        for rows, v, ids, eps, among in zip(*arrays, seen, strict=True)
+        AnchorSet(rows, v, ids, float(eps), among, paid)
+        for rows, v, ids, eps, among, paid in zip(*arrays, seen, own, strict=True)
     )
 
 

@@ -1,6 +1,7 @@
 """What scoring a store will do, before it does it."""
 
 from mrot_scale.config import Config
+from mrot_scale.explaining import can_explain, column_weights
 from mrot_scale.jobs.plan_calibration import (
     coded_byte_seconds,
     random_rows,
@@ -22,8 +23,9 @@ from mrot_scale.jobs.plan_memory import (
 )
 from mrot_scale.jobs.plan_text import Plan
 from mrot_scale.jobs.plan_workers import plan_of
+from mrot_scale.jobs.report_parts import parts_bytes
 from mrot_scale.jobs.score_tasks import BLOCK_ROWS, ScoreOptions
-from mrot_scale.model.hybrid import Explaining
+from mrot_scale.method.resemblance import COMPARED_ROWS, NORMAL_ROWS
 from mrot_scale.model.regressors import SklearnModel
 from mrot_scale.scoring import FittedModel
 from mrot_scale.storing.store import FeatureStore
@@ -48,6 +50,7 @@ def plan_score(
     ids_bytes = [e.n_bytes for n, e in store.manifest.files.items() if n.startswith("ids/")]
     written = store.n_rows * _output_row_bytes(options) + len(chunks) * 4_096
     written += sum(ids_bytes) if options.parquet else 0
+    written += parts_bytes(config.report, len(chunks), store.n_rows, model.n_features)
     read = store.stored_bytes + (sum(ids_bytes) if options.parquet else 0)
     chunk = _chunk_need(model, store, options, max(ids_bytes, default=0))
     scoring = _score_need(model, min(store.n_rows, chunks.chunk_rows), options)
@@ -64,7 +67,7 @@ def _output_row_bytes(options: ScoreOptions) -> int:
     """Return what one row takes in the arrays and in Parquet."""
     specs = options.arrays(1, 1).values()
     in_arrays = sum(spec.chunk_bytes for spec in specs)
-    in_tables = 8 * (2 + len(options.keep) + options.top_columns) if options.parquet else 0
+    in_tables = 8 * (2 + len(options.keep) + 2 * options.top_columns) if options.parquet else 0
     return in_arrays + in_tables
 
 
@@ -76,9 +79,9 @@ def _chunk_need(
     n_rows = min(chunk_rows, store.n_rows)
     need = table("chunk", chunk_rows, n_columns, FILLED_COPIES, size=4)
     need += table("its rows", n_rows, n_columns, 2, size=4)
-    need += table("scores", chunk_rows, 2 + options.top_columns, 3, size=4)
+    need += table("scores", chunk_rows, 2 + 2 * options.top_columns, 3, size=4)
     if options.parquet:
-        n_kept = 2 + len(options.keep) + 3 * options.top_columns
+        n_kept = 2 + len(options.keep) + 4 * options.top_columns
         need += table("table", chunk_rows, n_kept, 3) + amount("identifiers", 8 * ids_bytes)
     return need
 
@@ -94,6 +97,9 @@ def _score_need(model: FittedModel, n_rows: int, options: ScoreOptions) -> Need:
     if isinstance(model.score_model, SklearnModel):
         n_bytes += 4 * model.score_model.rows.nbytes
     need += amount("model", n_bytes)
+    if options.top_columns and model.whole_view is not None:
+        need += table("normal rows", NORMAL_ROWS, model.n_features, 3)
+        need += table("differences", COMPARED_ROWS, NORMAL_ROWS, 6)
     if routed:
         need += routing_matrices(n_rows, max(map(len, anchors)), model.config.eps)
         n_sets = max(len(view.anchors) for view in model.views)
@@ -110,10 +116,10 @@ def _scored_row_seconds(model: FittedModel, store: FeatureStore, options: ScoreO
     if len(more) > len(few):
         value_s = seconds_of(lambda: model.raw_values(more, options.method), tries=1) / len(more)
     written = _output_row_bytes(options)
-    in_table = (3 + len(options.keep) + options.top_columns) * _TABLE_VALUE_S
+    in_table = (3 + len(options.keep) + 2 * options.top_columns) * _TABLE_VALUE_S
     seconds = value_s + read_row_seconds(store) + written * coded_byte_seconds()
     seconds += in_table if options.parquet else 0.0
-    if options.top_columns and isinstance(model.score_model, Explaining):
-        trees = model.score_model
-        seconds += _EXPLAINED_SHARE * seconds_of(lambda: trees.contributions(few)) / len(few)
+    if options.top_columns and can_explain(model):
+        explain_s = seconds_of(lambda: column_weights(model, few)) / len(few)
+        seconds += _EXPLAINED_SHARE * (explain_s + value_s)
     return seconds

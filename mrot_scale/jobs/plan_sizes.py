@@ -148,10 +148,10 @@ class FitSizes:
 
     @cached_property
     def anchor_bytes_by_view(self) -> tuple[int, ...]:
-        pairs = zip(self.anchors, self.widths, strict=True)
+        views = zip(self.anchors, self.widths, self.config.views, strict=True)
         return tuple(
-            8 * plan.n_sets * plan.anchor_rows * (2 + seen_columns(plan, width))
-            for plan, width in pairs
+            8 * plan.n_sets * plan.anchor_rows * (2 + view.relative + seen_columns(plan, width))
+            for plan, width, view in views
         )
 
     @property

@@ -45,7 +45,7 @@ from mrot_scale.storing.store import FeatureStore
 
 def plan_fit_job(store: FeatureStore, config: Config, *, calibrated: bool = True) -> Plan:
     """Return what fitting a store will do, stage by stage."""
-    fit = FitSizes(store, config)
+    fit = FitSizes(store, config.for_columns(len(store.schema.features)))
     stages = [
         _sample_stage(fit),
         _gather_stage(fit),

@@ -8,11 +8,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from mrot_scale.config import Config, Method
-from mrot_scale.encoding import check_fits, recounted
+from mrot_scale.encoding import check_fits
 from mrot_scale.errors import ConfigError, OutputError
+from mrot_scale.explaining import can_explain
 from mrot_scale.jobs.door import check_missing
 from mrot_scale.jobs.ingest_job import ingest
 from mrot_scale.jobs.opening import (
@@ -27,11 +26,13 @@ from mrot_scale.jobs.opening import (
     settled,
 )
 from mrot_scale.jobs.plan_score import plan_score
+from mrot_scale.jobs.report_parts import wanted_parts
+from mrot_scale.jobs.score_report import write_score_report
 from mrot_scale.jobs.score_tasks import GroupModel, ScoreOptions, warm_up
-from mrot_scale.model.hybrid import Explaining
+from mrot_scale.jobs.staged import Staged
 from mrot_scale.model.persist import load_model, model_schema
-from mrot_scale.profiles import Profile, category_profiles
 from mrot_scale.progress import Report
+from mrot_scale.reporting.writing import Ran, found_report, is_lost, never_failing
 from mrot_scale.running.commit import Record, RunFolder, task_key
 from mrot_scale.running.lock import locked
 from mrot_scale.running.publish import (
@@ -48,6 +49,7 @@ from mrot_scale.storing.arrays import METADATA, group_metadata
 from mrot_scale.storing.location import Location
 from mrot_scale.storing.manifest import MANIFEST, Entry, read_manifest
 from mrot_scale.storing.store import FeatureStore
+from mrot_scale.thresholds import Choice, stored_choice, threshold_in_force
 
 SCORES_FORMAT = "mrot-scale-scores"
 TABLE_FORMAT = "mrot-scale-scores-parquet"
@@ -69,6 +71,9 @@ class Scored:
     seconds: float
     was_done: bool
     """Whether the same scoring had already finished before."""
+
+    report: str | None = None
+    """The page that shows what was found."""
 
 
 @dataclass(frozen=True)
@@ -93,38 +98,13 @@ class Models:
 
     def group_models(self, options: ScoreOptions, config: Config) -> list[GroupModel]:
         """Return what tasks need to know of the groups' models."""
-        found = []
+        found, chosen = [], stored_choice(self.main)
         for value, place in self.groups.items():
             model, saved = load_model(place)
-            own = score_options(model, saved, config, options.parquet, options.keep)
+            stored = stored_choice(place) or chosen
+            own = score_options(model, saved, config, options.parquet, options.keep, stored)
             found.append(GroupModel(value, place.address, model_identity(place), own.threshold))
         return found
-
-
-@dataclass(frozen=True)
-class Staged:
-    """What a scoring run has made, before any of it is published."""
-
-    store: FeatureStore
-    records: list[Record]
-    run: RunFolder
-    model: FittedModel
-
-    def total(self, name: str) -> int:
-        """Return the sum over chunks of `rows`, `flagged` or `missing`."""
-        return sum(record.facts[name] for record in self.records)
-
-    def profile(self) -> Profile:
-        """Return how the rows and their scores are spread."""
-        schema = model_schema(self.model)
-        values = self._summed("spread") if self.model.bins is not None else np.zeros((0, 0), int)
-        seen = recounted(self.store.schema, self._summed("categories"), self.store.n_rows)
-        categories = category_profiles(schema, seen)
-        return Profile(self.store.n_rows, values, self._summed("scores"), categories)
-
-    def _summed(self, part: str) -> Any:
-        arrays = [r.objects[part].read_array(self.run.location) for r in self.records]
-        return np.sum(arrays, axis=0)
 
 
 Audit = Callable[[Staged], None]
@@ -201,7 +181,8 @@ def _score(
     start, folder = time.perf_counter(), run_location(settings, outputs.scores)
     place = models.main
     fitted, saved = load_model(place)
-    options = score_options(fitted, saved, settings, outputs.table is not None, keep)
+    stored = stored_choice(place)
+    options = score_options(fitted, saved, settings, outputs.table is not None, keep, stored)
     options = replace(options, by=models.by, profile=audit is not None)
     source = input_of(store, outputs.scores, id)
     if source.is_object:
@@ -217,17 +198,30 @@ def _score(
         run = RunFolder.open(folder, terms, new_run=new_run)
         with begun(run, settings, plan) as log:
             inputs = [opened.location, *models.places]
-            prepare = partial(warm_up, opened.n_rows)
+            prepare = partial(warm_up, opened.n_rows, options.top_columns > 0)
             with opened_runner(run, log, settings, progress, *inputs, prepare=prepare) as runner:
                 groups = models.group_models(options, settings)
-                records = _score_chunks(runner, place, opened, options, groups)
+                records = _score_chunks(runner, place, opened, options, groups, settings)
+            staged = Staged(opened, records, run, fitted, options, groups)
             if audit is not None:
-                audit(Staged(opened, records, run, fitted))
+                audit(staged)
             _publish(records, opened, options, outputs, run, generation_name(terms))
+            if audit is None:
+                ran = Ran(source.name, log.begun, time.perf_counter() - start, log.seconds)
+                write_score_report(staged, outputs.scores, place, settings, ran)
+    finished = RunFolder.read(folder)
+    if was_done and audit is None and is_lost(outputs.scores, finished, settings):
+        with never_failing():  # it was killed after publishing
+            opened, records = FeatureStore.open(source.store), list(finished.records.values())
+            groups = models.group_models(options, settings)
+            staged = Staged(opened, records, finished, fitted, options, groups)
+            ran = Ran(source.name, "", None)
+            write_score_report(staged, outputs.scores, place, settings, ran)
     if not settings.run.keep_stages:
-        RunFolder.read(folder).remove_stages()
+        finished.remove_stages()
     source.discard()
-    return _scored(outputs, options, time.perf_counter() - start, was_done)
+    report = None if audit else found_report(outputs.scores, folder, settings)
+    return _scored(outputs, options, time.perf_counter() - start, was_done, report)
 
 
 def _is_done(outputs: Outputs, folder: Location, terms: Any, new_run: bool) -> bool:
@@ -280,12 +274,13 @@ def score_options(
     config: Config,
     parquet: bool,
     keep: Sequence[str],
+    stored: Choice | None = None,
 ) -> ScoreOptions:
-    """Return what to write: settings given now win over those the model was fitted with."""
+    """Return what to write: settings given now win over those the model was fitted with.
+
+    `stored` is the choice of a threshold that is kept beside the model.
+    """
     given = config.scoring.model_fields_set
-    share = config.scoring.contamination
-    if "contamination" not in given:
-        share = float(saved.get("contamination", share))
     method: Method = config.scoring.method
     if "method" not in given and saved.get("method") in ("model", "effort"):
         method = saved["method"]
@@ -293,7 +288,7 @@ def score_options(
     return ScoreOptions(
         method=method,
         non_finite=policy or model.config.non_finite,
-        threshold=model.threshold(method, share),
+        threshold=threshold_in_force(model, method, config.scoring, saved, stored),
         flag=config.scoring.flag,
         percentile=config.scoring.percentile,
         top_columns=min(config.scoring.top_columns, model.n_features),
@@ -308,15 +303,17 @@ def check_score_input(model: FittedModel, store: FeatureStore, options: ScoreOpt
     check_missing(store, options.non_finite)
     store.check_columns_kept(options.keep)
     _check_names(store, options)
-    if options.top_columns and not isinstance(model.score_model, Explaining):
+    if options.top_columns and not can_explain(model):
         raise ConfigError(
-            f"scoring.top_columns needs a lightgbm model, this is {model.score_model.kind!r}."
+            "scoring.top_columns needs a view with all columns that is not whitened, or a "
+            f"lightgbm model; this model is {model.score_model.kind!r} and has neither."
         )
 
 
 def _check_names(store: FeatureStore, options: ScoreOptions) -> None:
     """Refuse kept columns and identifiers whose names the scores need for themselves."""
-    own = {*options.arrays(1, 1), *(f"top_{i + 1}" for i in range(options.top_columns))}
+    tops = [f"top_{place + 1}" for place in range(options.top_columns)]
+    own = {*options.arrays(1, 1), *tops, *(f"{name}_contribution" for name in tops)}
     taken = own & {store.schema.id_column, *options.keep} if options.parquet else set()
     if taken:
         raise ConfigError(
@@ -350,6 +347,7 @@ def _score_chunks(
     store: FeatureStore,
     options: ScoreOptions,
     groups: list[GroupModel],
+    config: Config,
 ) -> list[Record]:
     arguments = {
         "model": model.address,
@@ -357,13 +355,14 @@ def _score_chunks(
         "store": store.location.address,
         "options": {**asdict(options), "keep": list(options.keep)},
         "groups": [list(astuple(group)) for group in groups],
+        "report": wanted_parts(config.report),
     }
     function = "mrot_scale.jobs.score_tasks:score_chunk"
     tasks = [
         Task(task_key("score", chunk), function, {**arguments, "chunk": chunk})
         for chunk in store.chunks
     ]
-    return runner.stage("score", tasks)
+    return runner.stage("score", tasks, in_rows=True)
 
 
 def _publish(
@@ -420,7 +419,9 @@ def _table_folder(records: list[Record], facts: dict[str, Any], generation: str)
     return folder
 
 
-def _scored(outputs: Outputs, options: ScoreOptions, seconds: float, was_done: bool) -> Scored:
+def _scored(
+    outputs: Outputs, options: ScoreOptions, seconds: float, was_done: bool, report: str | None
+) -> Scored:
     found = resolve(outputs.scores)
     facts = read_manifest(found, SCORES_FORMAT, SCORES_VERSION, "scores").facts
     return Scored(
@@ -432,4 +433,5 @@ def _scored(outputs: Outputs, options: ScoreOptions, seconds: float, was_done: b
         options.threshold,
         seconds,
         was_done,
+        report,
     )

@@ -15,12 +15,13 @@ from mrot_scale.compiling import can_compile
 from mrot_scale.config import Method, NonFinite
 from mrot_scale.encoding import Decoder, category_counts
 from mrot_scale.errors import ModelMismatchError
-from mrot_scale.model.hybrid import Explaining
+from mrot_scale.explaining import can_explain, column_contributions, prepare_explaining
+from mrot_scale.jobs.report_parts import put_parts
+from mrot_scale.method.resemblance import compile_comparison
 from mrot_scale.model.lightgbm_model import WALKED_FROM
 from mrot_scale.model.persist import load_model, model_schema
 from mrot_scale.model.tree_walk import compile_walk
 from mrot_scale.profiles import count_scores, count_values, sampled_rows
-from mrot_scale.rows import fill_non_finite
 from mrot_scale.running.commit import Record
 from mrot_scale.running.tasks import Work
 from mrot_scale.scoring import FittedModel
@@ -66,7 +67,9 @@ class ScoreOptions:
             specs["percentile"] = ArraySpec((n_rows,), (chunk_rows,), "float32")
         if self.top_columns:
             shape = (n_rows, self.top_columns)
-            specs["top_columns"] = ArraySpec(shape, (chunk_rows, self.top_columns), "int32")
+            chunk = (chunk_rows, self.top_columns)
+            specs["top_columns"] = ArraySpec(shape, chunk, "int32")
+            specs["top_contributions"] = ArraySpec(shape, chunk, "float32")
         return specs
 
 
@@ -79,10 +82,12 @@ def open_model(address: str, identity: str) -> FittedModel:
     return load_model(place)[0]
 
 
-def warm_up(n_rows: int) -> None:
+def warm_up(n_rows: int, explains: bool = False) -> None:
     """Get a worker ready for so many rows: libraries are loaded by now, loops are compiled."""
     if n_rows >= WALKED_FROM and can_compile():
         compile_walk()
+        if explains:
+            compile_comparison()
 
 
 @dataclass(frozen=True)
@@ -104,11 +109,14 @@ def score_chunk(
     chunk: int,
     options: dict[str, Any],
     groups: list[list[Any]],
+    report: dict[str, int] | None = None,
 ) -> Record:
     """Score the rows of one chunk."""
     opened, fitted = open_store(store), open_model(model, identity)
     wanted = ScoreOptions(**{**options, "keep": tuple(options["keep"])})
     fitted.score_model.prepare(opened.n_rows)
+    if wanted.top_columns:
+        prepare_explaining(fitted, opened.n_rows)
     stored = opened.read_chunk(chunk)
     models = [GroupModel(*group) for group in groups]
     members = _members(opened, chunk, stored, wanted, models)
@@ -120,8 +128,13 @@ def score_chunk(
         for number, (place, table) in enumerate(_tables(opened, chunk, stored, found, wanted)):
             work.attempt.put(f"parquet{number}", _parquet_bytes(table))
             files.append([place, f"parquet{number}"])
+    counted = wanted.profile or report is not None
+    counts = _profile_counts(fitted, opened, chunk, stored, found["score"]) if counted else {}
     if wanted.profile:
-        _put_profile(work, fitted, opened, chunk, stored, found["score"])
+        for name, values in counts.items():
+            work.attempt.put_array(name, values)
+    if report is not None:
+        put_parts(work, opened, chunk, stored, found, members, counts, report)
     flagged, missing = int(found["flag"].sum()), int(np.isnan(found["score"]).sum())
     by_group = [[len(rows), int(found["flag"][rows].sum())] for rows in members]
     facts = {"rows": len(stored), "flagged": flagged, "missing": missing, "files": files}
@@ -170,22 +183,20 @@ def _score_each(
     return found
 
 
-def _put_profile(
-    work: Work,
+def _profile_counts(
     model: FittedModel,
     store: FeatureStore,
     chunk: int,
     stored: NDArray[np.float32],
     scores: NDArray[np.float32],
-) -> None:
+) -> dict[str, NDArray[np.int64]]:
     """Count some of the rows in the model's bins."""
     start, stop = store.chunks.chunk_to_rows(chunk)
     some = sampled_rows(start, stop, store.n_rows)
     rows = Decoder(model_schema(model), store.schema).rows(stored[some])
-    if model.bins is not None:
-        work.attempt.put_array("spread", count_values(model.bins.edges, rows))
-    work.attempt.put_array("categories", category_counts(store.schema, stored[some]))
-    work.attempt.put_array("scores", count_scores(scores[some]))
+    found = {} if model.bins is None else {"spread": count_values(model.bins.edges, rows)}
+    found["categories"] = category_counts(store.schema, stored[some])
+    return {**found, "scores": count_scores(scores[some])}
 
 
 def score_stored(
@@ -194,18 +205,21 @@ def score_stored(
     """Return everything that is written for some stored rows."""
     decoder = Decoder(model_schema(model), store.schema)
     scores = np.empty(len(stored), dtype=np.float32)
-    tops = np.full((len(stored), options.top_columns), _NO_COLUMN, dtype=np.int32)
+    tops = _no_tops(len(stored), options)
     for start in range(0, len(stored), BLOCK_ROWS):
         block = slice(start, start + BLOCK_ROWS)
         rows = decoder.rows(stored[block])
         scores[block] = model.score_by_policy(rows, options.method, policy=options.non_finite)
         if options.top_columns:
-            tops[block] = _top_columns(model, rows, scores[block], options)
+            for part, found_here in zip(
+                tops, _top_columns(model, rows, scores[block], options), strict=True
+            ):
+                part[block] = found_here
     found: dict[str, NDArray[Any]] = {"score": scores}
     found["flag"] = scores > options.threshold
     if options.percentile:
         found["percentile"] = percentiles(model, options.method, scores)
-    found["top_columns"] = tops
+    found["top_columns"], found["top_contributions"] = tops
     return found
 
 
@@ -218,19 +232,29 @@ def percentiles(
     return np.where(np.isnan(scores), np.nan, found).astype(np.float32)
 
 
+Tops = tuple[NDArray[np.int32], NDArray[np.float32]]
+"""Positions of the columns that contribute most, strongest first, and their contributions."""
+
+
+def _no_tops(n_rows: int, options: ScoreOptions) -> Tops:
+    shape = (n_rows, options.top_columns)
+    return np.full(shape, _NO_COLUMN, dtype=np.int32), np.full(shape, np.nan, dtype=np.float32)
+
+
 def _top_columns(
     model: FittedModel, rows: Floats, scores: NDArray[np.float32], options: ScoreOptions
-) -> NDArray[np.int32]:
-    """Return for flagged rows the columns that raised their score most, strongest first."""
-    tops = np.full((len(rows), options.top_columns), _NO_COLUMN, dtype=np.int32)
+) -> Tops:
+    """Return for flagged rows the columns that account for most of their rarity."""
+    tops, contributions = _no_tops(len(rows), options)
     flagged = np.flatnonzero(scores > options.threshold)
-    if len(flagged) == 0 or not isinstance(model.score_model, Explaining):
-        return tops
-    raised = model.score_model.contributions(fill_non_finite(rows[flagged], model.fill))
-    order = np.argsort(-raised, axis=1, kind="stable")[:, : options.top_columns]
-    helped = np.take_along_axis(raised, order, axis=1) > 0
-    tops[flagged, : order.shape[1]] = np.where(helped, order, _NO_COLUMN)
-    return tops
+    if len(flagged) == 0 or not can_explain(model):
+        return tops, contributions
+    found = column_contributions(model, rows[flagged], options.method)
+    order = np.argsort(-found, axis=1, kind="stable")[:, : options.top_columns]
+    values = np.take_along_axis(found, order, axis=1)
+    tops[flagged, : order.shape[1]] = np.where(values > 0, order, _NO_COLUMN)
+    contributions[flagged, : order.shape[1]] = np.where(values > 0, values, np.nan)
+    return tops, contributions
 
 
 def _tables(
@@ -254,6 +278,8 @@ def _tables(
         words = pa.array(codes.astype(np.int32), mask=codes < 0)
         named = pa.DictionaryArray.from_arrays(words, list(store.schema.features))
         columns[f"top_{place + 1}"] = named.dictionary_decode()
+        parts = found["top_contributions"][:, place]
+        columns[f"top_{place + 1}_contribution"] = pa.array(parts, from_pandas=True)
     keys = store.schema.partition_keys
     return _partitioned(pa.table(columns), store.columns(chunk, stored, keys), keys, chunk)
 

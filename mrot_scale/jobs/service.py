@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.fs as pafs
 from numpy.typing import NDArray
@@ -84,11 +85,19 @@ def _with_vectors(table: Any, schema: Schema) -> Any:
     return table
 
 
-def open_scores(parquet: str | Path) -> Any:
+def open_scores(parquet: str | Path, *, above: float | None = None) -> Any:
     """Return published Parquet scores as a pyarrow dataset, wherever they are.
 
-    Those of `nightly`, a folder of partitions, are one dataset.
+    Those of `nightly`, a folder of partitions, are one dataset. `above` keeps only rows that score
+    above it, such as `mrot_scale.threshold(model)`.
     """
+    found = _open_scores(parquet)
+    if above is None:
+        return found
+    return found.filter(pc.field("score") > pa.scalar(np.float32(above), pa.float32()))
+
+
+def _open_scores(parquet: str | Path) -> Any:
     visible = Location(parquet)
     if visible.is_local:  # Arrow's own file system follows links, fsspec's does not
         return ds.dataset(resolve(visible).address, partitioning="hive")

@@ -164,6 +164,9 @@ def _put_view(files: ModelFiles, prefix: str, fitted: FittedView) -> None:
     if fitted.anchors[0].columns is not None:
         columns = np.concatenate([a.columns for a in fitted.anchors if a.columns is not None])
         files.put_array(f"{prefix}.anchor-columns", columns)
+    if fitted.anchors[0].efforts is not None:
+        efforts = [a.efforts for a in fitted.anchors if a.efforts is not None]
+        files.put_array(f"{prefix}.anchor-efforts", np.stack(efforts))
     files.put_array(f"{prefix}.floor", fitted.floor)
     for name, of_set in zip(_map_names(len(fitted.maps)), fitted.maps, strict=True):
         _put_calibration(files, f"{prefix}.{name}", of_set)
@@ -212,8 +215,16 @@ def _anchors(
     expected = 1 if config.separate else width
     if rows.shape[2] != expected:
         raise DamagedModelError(f"{prefix}: anchors have {rows.shape[2]} columns, not {expected}.")
-    parts = zip(rows, v, ids, eps, seen, strict=True)
-    return tuple(AnchorSet(r, p, i, float(e), c) for r, p, i, e, c in parts)
+    efforts = _efforts(files, prefix, v.shape) if config.relative else [None] * len(v)
+    parts = zip(rows, v, ids, eps, seen, efforts, strict=True)
+    return tuple(AnchorSet(r, p, i, float(e), c, own) for r, p, i, e, c, own in parts)
+
+
+def _efforts(files: ModelFiles, prefix: str, shape: tuple[int, ...]) -> list[Floats]:
+    efforts = files.array(f"{prefix}.anchor-efforts", np.float64, 2)
+    if efforts.shape != shape or (efforts < 0).any():
+        raise DamagedModelError(f"{prefix}: efforts of anchors do not fit the anchors.")
+    return list(efforts)
 
 
 def _columns_seen(files: ModelFiles, prefix: str, n_sets: int, width: int) -> list[Ids]:

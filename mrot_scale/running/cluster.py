@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from importlib import import_module
+from importlib.util import find_spec
 from itertools import islice
 from multiprocessing import resource_tracker
 from typing import Any, Protocol
@@ -79,10 +80,18 @@ class Workers(Protocol):
         """Run all tasks, handing over each record as it comes."""
 
 
+class OpenedWorkers(Workers, Protocol):
+    """Workers that this project started or found."""
+
+    dashboard: str | None
+    """Where they can be watched, if anywhere."""
+
+
 class InlineWorkers:
     """No scheduler: tasks run one after another in this process."""
 
     count = 1
+    dashboard: str | None = None
 
     def run(
         self, run: str, tasks: Sequence[Task], on_record: OnRecord, note: Note = unnoted
@@ -94,8 +103,11 @@ class InlineWorkers:
 class DaskWorkers:
     """The workers of a Dask cluster, with a bounded number of tasks on their way."""
 
-    def __init__(self, client: Any, count: int, silence_s: float) -> None:
+    def __init__(
+        self, client: Any, count: int, silence_s: float, dashboard: str | None = None
+    ) -> None:
         self._client, self.count, self._silence_s = client, count, silence_s
+        self.dashboard = dashboard
 
     def run(
         self, run: str, tasks: Sequence[Task], on_record: OnRecord, note: Note = unnoted
@@ -266,7 +278,7 @@ def open_workers(
     config: ClusterConfig,
     storage: Sequence[Location] = (),
     prepare: Callable[[], None] | None = None,
-) -> Iterator[Workers]:
+) -> Iterator[OpenedWorkers]:
     """Yield workers as configured, after checking that they can do the job.
 
     `prepare` is called on each of them, side by side: what it loads need not be waited for later.
@@ -288,7 +300,7 @@ def open_workers(
         _check_storage(client, storage)
         if prepare is not None:
             _answers(client, prepare)
-        yield DaskWorkers(client, count, config.silence_s)
+        yield DaskWorkers(client, count, config.silence_s, _dashboard(client, config))
 
 
 @contextmanager
@@ -332,7 +344,7 @@ def _cluster(config: ClusterConfig) -> Iterator[Any]:
                 threads_per_worker=1,
                 processes=True,
                 host="127.0.0.1",
-                dashboard_address="127.0.0.1:0",
+                dashboard_address=f"127.0.0.1:{config.dashboard_port}",
                 worker_dashboard_address="127.0.0.1:0",
                 memory_limit=config.memory_limit or "auto",
                 silence_logs="CRITICAL",
@@ -438,6 +450,16 @@ def _tls_files(config: ClusterConfig) -> dict[str, str]:
             raise ConfigError(f"cluster.{name}: cannot read {path}. {_TLS_ADVICE}")
     names = {"tls_cert": "tls_client_cert", "tls_key": "tls_client_key"}
     return {names.get(name, name): path for name, path in config.tls_files.items()}
+
+
+def _dashboard(client: Any, config: ClusterConfig) -> str | None:
+    """Return the address of the scheduler's pages; here they need bokeh, elsewhere nobody knows."""
+    if config.kind == "local" and find_spec("bokeh") is None:
+        return None
+    try:
+        return str(client.dashboard_link or "") or None
+    except (LookupError, ValueError, OSError):  # none, or a link that names nothing here
+        return None
 
 
 def _wait_for_workers(client: Any, config: ClusterConfig) -> int:

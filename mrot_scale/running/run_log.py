@@ -33,9 +33,15 @@ class RunLog:
         self._run = run
         self._place = run / (LOG if run.is_local else f"{LOGS}/{uuid4().hex[:12]}.jsonl")
         self._lines: list[bytes] = []
+        self.begun = _now()
+        self.seconds: dict[str, float] = {}
+        """What each stage has taken in this attempt."""
 
     def write(self, event: str, **facts: Any) -> None:
         """Add a line. A log that cannot be written stops no run."""
+        if event == "stage done":
+            stage = str(facts["stage"])
+            self.seconds[stage] = round(self.seconds.get(stage, 0.0) + facts["seconds"], 3)
         found = {"at": _now(), "event": event, **facts}
         line = json.dumps(found, default=str, allow_nan=False).encode() + b"\n"
         if not self._run.is_local:

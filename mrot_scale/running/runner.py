@@ -4,7 +4,7 @@ import time
 from collections.abc import Sequence
 from random import Random
 
-from mrot_scale.progress import Report
+from mrot_scale.progress import Report, tell_rows
 from mrot_scale.running.cluster import Workers
 from mrot_scale.running.commit import Record, RunFolder
 from mrot_scale.running.run_log import Note, unnoted
@@ -27,18 +27,26 @@ class Runner:
         self._note = note
         self._order = None if shuffle is None else Random(shuffle)  # noqa: S311 - any order will do
 
-    def stage(self, name: str, tasks: Sequence[Task]) -> list[Record]:
-        """Return the records of all tasks, in the order of the tasks, whatever came first."""
+    def stage(self, name: str, tasks: Sequence[Task], *, in_rows: bool = False) -> list[Record]:
+        """Return the records of all tasks, in the order of the tasks, whatever came first.
+
+        Where each record tells how many rows its task went through, speed is told in rows.
+        """
         todo = [task for task in tasks if task.key not in self.run.records]
         done = len(tasks) - len(todo)
         if self._order:
             self._order.shuffle(todo)
         self._report(name, done, len(tasks))
 
+        rows = 0
+
         def commit(record: Record) -> None:
-            nonlocal done
+            nonlocal done, rows
             self.run.commit(record)
             done += 1
+            if in_rows:
+                rows += record.facts["rows"]
+                tell_rows(self._report, name, rows)
             self._report(name, done, len(tasks))
 
         start = time.perf_counter()

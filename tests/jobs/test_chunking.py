@@ -104,7 +104,7 @@ def test_efforts_of_the_pipeline_are_those_of_the_same_rows_in_memory(
 ) -> None:
     store = FeatureStore.open(Location(whole[0] / "store"))
     rows = Decoder(store.schema, store.schema).rows(store.read_chunk(0))
-    config = load_config(overrides=SMALL, environment={}).method
+    config = load_config(overrides=SMALL, environment={}).method.for_columns(rows.shape[1])
     sample, _, _ = usable_sample(rows[sample_rows(len(rows), 600, 0)], config.non_finite)
     setup = plan_fit(len(sample), config, 1, None)
     met = [view_points(sample, config.views[view]) for view in config.batch_views]

@@ -82,6 +82,7 @@ def categories(n_rows: int) -> Any:
 
 SETTINGS: dict[str, dict[str, Any]] = {
     "defaults": {},
+    "a wide table": {"wide_columns": 4},
     "whole table": {"batch_rows": None, "label_rows": 300},
     "zones in batches": {"zone": "batch", "folds": 3},
     "one narrow view": {"views": [{"scaling": "robust", "columns": [0, 2]}], "k": 3},
@@ -103,16 +104,19 @@ def test_fit_submits_the_tasks_planned(tmp_path: Path, settings: dict[str, Any])
     assert list(planned) == list(done)
 
 
-@pytest.mark.parametrize("settings", [{}, {"distrust": 0.0}, {"batch_rows": None}])
+@pytest.mark.parametrize(
+    "settings", [{}, {"distrust": 0.0}, {"batch_rows": None}, {"wide_columns": 4}]
+)
 def test_fit_makes_the_anchor_sets_planned(tmp_path: Path, settings: dict[str, Any]) -> None:
     place = written_config(tmp_path, anchor_sets=5, **settings)
     store, config = stored(tmp_path, normal_rows(400, 4), place), load_config(place)
     fit(str(store.location), tmp_path / "model", place)
-    sizes = plan_sizes.FitSizes(store, config)
+    sizes = plan_sizes.FitSizes(store, config.for_columns(4))
     model, _ = load_model(Location(tmp_path / "model"))
     assert [plan.n_sets for plan in sizes.anchors] == [len(v.anchors) for v in model.views]
-    arrays = [(a.rows, a.v, a.ids) for view in model.views for a in view.anchors]
-    assert sizes.anchor_bytes == sum(x.nbytes for some in arrays for x in some)
+    sets = [a for view in model.views for a in view.anchors]
+    arrays = [x for a in sets for x in (a.rows, a.v, a.ids, a.efforts) if x is not None]
+    assert sizes.anchor_bytes == sum(x.nbytes for x in arrays)
     routed = stage_arrays(tmp_path / "model.run", "routes").values()
     stages = {stage.name: stage for stage in plan_fit_job(store, config, calibrated=False).stages}
     assert stages["routes"].written_bytes == sum(routes.nbytes for routes in routed)

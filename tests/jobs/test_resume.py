@@ -297,7 +297,7 @@ def test_a_stopped_fit_of_a_table_goes_on(tasks: Tasks, tmp_path: Path, kind: st
     fit(source, tmp_path / "model", TINY)
     assert tasks.ended[0].startswith("train/")
     names = {path.name for path in tmp_path.iterdir()} - {"source"}
-    assert names == {"model", "model.run"}
+    assert names == {"model", "model.run", "model.report.html"}
 
 
 def test_an_output_of_somebody_else_is_refused_and_not_touched(

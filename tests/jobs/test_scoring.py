@@ -14,7 +14,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from mrot_scale import fit, ingest, open_scores, score, score_rows
+from mrot_scale.encoding import Decoder
 from mrot_scale.errors import LeftOutWarning, MrotError
+from mrot_scale.explaining import column_contributions
+from mrot_scale.model.persist import load_model, model_schema
 from mrot_scale.storing.location import Location
 from mrot_scale.storing.store import FeatureStore
 from tests.jobs.made import (
@@ -144,8 +147,33 @@ def test_flags_percentiles_and_top_columns_follow_from_the_scores(made: Made) ->
     assert percentiles.min() >= 0
     assert percentiles.max() <= 100
     assert (tops[~flags] == -1).all()
-    assert (tops[flags, 0] >= 0).mean() > 0.9
+    assert (tops[flags, 0] >= 0).all()
     assert tops.max() < 9
+
+
+def test_contributions_stand_beside_the_columns_of_flagged_rows(made: Made) -> None:
+    flags, tops = zarr_values(made.out, "flag"), zarr_values(made.out, "top_columns")
+    parts = zarr_values(made.out, "top_contributions")
+    assert (np.isnan(parts) == (tops < 0)).all()
+    assert np.isnan(parts[~flags]).all()
+    assert (np.diff(parts[flags], axis=1) <= 0).all()
+    model, _ = load_model(Location(made.model))
+    store = FeatureStore.open(Location(made.store))
+    stored = np.concatenate([store.read_chunk(chunk) for chunk in store.chunks])
+    rows = Decoder(model_schema(model), store.schema).rows(stored[flags])
+    expected = column_contributions(model, rows)
+    found = np.take_along_axis(expected, np.maximum(tops[flags], 0), axis=1)
+    np.testing.assert_array_equal(parts[flags], found.astype(np.float32))
+    assert (expected.max(axis=1) == found[:, 0]).all()
+    table = ds.dataset(made.parquet, partitioning="hive").to_table()
+    place = {name: i for i, name in enumerate(made.table["reading"].to_pylist())}
+    order = np.array([place[name] for name in table["reading"].to_pylist()])
+    for number in (0, 1):
+        column = table[f"top_{number + 1}_contribution"]
+        assert column.null_count == (tops[:, number] < 0).sum()
+        np.testing.assert_array_equal(column.to_numpy(), parts[order, number])
+        names = [store.schema.features[t] if t >= 0 else None for t in tops[order, number]]
+        assert table[f"top_{number + 1}"].to_pylist() == names
 
 
 def test_scores_by_effort_differ_and_agree_in_what_they_mean(made: Made, tmp_path: Path) -> None:
@@ -231,7 +259,8 @@ def test_tables_go_straight_into_fit_and_score_and_leave_nothing_else(
     assert pq.read_table(tmp_path / "t")["reading"].to_pylist() == table["reading"].to_pylist()
     assert found.n_rows == 900
     names = {path.name for path in tmp_path.iterdir()}
-    assert names == {"source", "model", "model.run", "out", "out.run", "t", "_gen"}
+    reports = {"model.report.html", "out.report.html"}
+    assert names == {"source", "model", "model.run", "out", "out.run", "t", "_gen"} | reports
 
 
 def test_columns_the_model_does_not_know_are_named_and_left_out(made: Made, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import dask
 import pytest
 from distributed import LocalCluster, Status
 
@@ -176,6 +177,34 @@ def test_a_local_cluster_and_its_dashboard_listen_on_loopback_only(local: Any) -
     found = listening_hosts(os.getpid())
     assert len(found) >= 3, "scheduler, dashboard and workers"
     assert set(found) == {LOOPBACK}
+
+
+def test_a_dashboard_is_told_where_there_is_one(
+    lonely: Scheduler, local: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A scheduler of this project has pages to look at only where bokeh can draw them."""
+    config, client = ClusterConfig(), local._client
+    for library, told in ((None, False), (object(), True)):
+        monkeypatch.setattr(cluster, "find_spec", lambda _, found=library: found)
+        address = cluster._dashboard(client, config)
+        assert (address is not None) == told
+    assert address is not None
+    assert address.startswith(f"http://{LOOPBACK}:")
+    with worker(lonely.address), open_workers(settings(lonely.address)) as workers:
+        assert workers.dashboard is not None
+        assert workers.dashboard.startswith(f"http://{LOOPBACK}:")
+
+
+def test_a_dashboard_that_nobody_can_name_is_not_told(local: Any) -> None:
+    with dask.config.set({"distributed.dashboard.link": "{NOT_IN_THE_ENVIRONMENT}/status"}):
+        assert cluster._dashboard(local._client, settings("tcp://127.0.0.1:1")) is None
+
+
+def test_a_dashboard_listens_where_it_is_told_to() -> None:
+    port = free_port()
+    with open_workers(ClusterConfig(workers=1, dashboard_port=port)) as workers:
+        assert isinstance(workers, cluster.DaskWorkers)
+        assert workers._client.scheduler_info()["services"]["dashboard"] == port
 
 
 def test_a_local_cluster_starts_its_workers_afresh(local: Any) -> None:

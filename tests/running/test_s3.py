@@ -287,5 +287,6 @@ def test_a_job_on_s3_gives_the_same_bytes_as_on_disk(
     opened = mrot_scale.open_scores((bucket / "work/scores.parquet").address).to_table()
     assert opened.sort_by("reading").equals(pa.table(expected.table).sort_by("reading"))
     assert (bucket / "work").names() == [
-        *("model", "model.run", "scores", "scores.parquet", "scores.run", "store", "store.run")
+        *("model", "model.report.html", "model.run"),
+        *("scores", "scores.parquet", "scores.report.html", "scores.run", "store", "store.run"),
     ]
