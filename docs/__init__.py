@@ -1,0 +1,1 @@
+"""Documentation: pages, and the code that fills them."""

@@ -1,0 +1,1 @@
+"""Parts of the documentation that are made from the code, by functions that return text."""
