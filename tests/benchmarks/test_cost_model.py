@@ -69,6 +69,14 @@ def test_a_stage_waits_for_work_or_for_the_scheduler() -> None:
     assert CostModel.of(found, 0.01).seconds("ingest", size, 100, 16)[1] == "one process"
 
 
+def test_scoring_has_the_law_of_tables_that_compiled_code_walks() -> None:
+    cells = [cell(size) for size in SIZES]
+    for small in (c for c in cells if c["n_rows"] < 250_000):
+        small["commands"]["score"]["stage_s"] *= 50
+    model = CostModel.of(measured(cells), 0.0)
+    assert model.amount("score", "core_s", SIZES[-1]) == pytest.approx(2 * (2.0 + 1280.0))
+
+
 def test_the_price_counts_all_workers_while_they_wait() -> None:
     found = measured([cell(size) for size in SIZES])
     model, size = CostModel.of(found, 0.0), Size(10**9, 100)
