@@ -13,7 +13,9 @@ Changes = dict[str, Any]
 MEDIAN_RADIUS = "median"
 """In place of a radius: the one whose ball holds the share alpha around the median row."""
 
-_NONE, _STANDARD, _ROBUST = ({"scaling": name} for name in ("none", "standard", "robust"))
+_NONE, _STANDARD, _ROBUST, _GENTLE = (
+    {"scaling": name} for name in ("none", "standard", "robust", "gentle")
+)
 _SEPARATE = {"scaling": "robust", "separate": True, "alpha": 0.1}
 _DEFAULT_LABEL = "default"
 
@@ -68,9 +70,10 @@ FACTORS = {
         "Views, all columns together or each by itself",
         _views(
             none=[_NONE],
-            robust=[_ROBUST],
-            none_and_robust=[_NONE, _ROBUST],
-            robust_and_separate=[_ROBUST, _SEPARATE],
+            gentle=[_GENTLE],
+            none_and_gentle=[_NONE, _GENTLE],
+            gentle_and_separate=[_GENTLE, _SEPARATE],
+            robust_in_place_of_gentle=[_NONE, _ROBUST, _SEPARATE],
         )
         | {"all three": {}},
     ),
@@ -80,6 +83,7 @@ FACTORS = {
             none=[_NONE],
             standard=[_STANDARD],
             robust=[_ROBUST],
+            gentle=[_GENTLE],
             all_scalings=[_NONE, _STANDARD, _ROBUST],
         ),
     ),

@@ -5,9 +5,9 @@
 
 For every stage, processor seconds and bytes are a constant, and so much for each column, each row
 and each value: what comes nearest to all measured tables but the largest. The largest is then
-foretold to see how far that holds. Scoring has another law below 250,000 rows, where LightGBM walks
-the trees: such tables are left out of its law. Seconds of scheduler and driver for each task come from
-`python -m benchmarks.tasks`. The plan multiplies it all; --price is for one core and hour.
+foretold to see how far that holds. Below 250,000 rows LightGBM walks the trees: such tables are left
+out of the law of scoring. Seconds of scheduler and driver for each task come from `python -m
+benchmarks.tasks`. The plan multiplies it all; --price is for one core and hour.
 """
 
 import argparse

@@ -57,6 +57,7 @@ ZONE_SETTINGS = frozenset({"alpha", "k", "radius"})
 
 Method = Literal["model", "effort"]
 NonFinite = Literal["reject", "impute", "score-nan"]
+Scaling = Literal["none", "standard", "robust", "gentle"]
 Regressor = Literal["lightgbm", "boosting", "svr", "knn", "auto", "custom"]
 
 _ADDRESS = re.compile(
@@ -106,10 +107,9 @@ Bytes = Annotated[
 class ViewConfig(Settings):
     """One set of coordinates in which efforts are computed."""
 
-    scaling: (
-        Literal["none", "standard", "robust"] | tuple[Literal["none", "standard", "robust"], ...]
-    ) = "robust"
-    """none; standard (mean, deviation); robust (median, IQR, then arcsinh); or one per column."""
+    scaling: Scaling | tuple[Scaling, ...] = "robust"
+    """none; standard (mean, deviation); robust (median, IQR, then arcsinh); gentle (the same, drawn
+    in only far out); or one per column."""
 
     columns: tuple[NonNegativeInt, ...] | None = Field(default=None, min_length=1)
     """Positions of the columns used; all when omitted."""
@@ -185,7 +185,7 @@ class MethodConfig(Settings):
     views: tuple[ViewConfig, ...] = Field(
         default=(
             ViewConfig(scaling="none", tables="narrow"),
-            ViewConfig(scaling="robust", tables="narrow"),
+            ViewConfig(scaling="gentle", tables="narrow"),
             ViewConfig(scaling="robust", separate=True, alpha=0.1, tables="narrow"),
             ViewConfig(scaling="none", relative=True, alpha=0.02, tables="wide"),
             ViewConfig(scaling="robust", relative=True, alpha=0.02, tables="wide"),

@@ -34,7 +34,7 @@ WHOLE = [("none", False), ("standard", False), ("robust", False)]
 def test_by_default_there_are_two_passes_and_columns_are_looked_at_alone_too() -> None:
     config = MethodConfig().for_columns(4)
     assert config.two_passes
-    assert _scalings(config) == [("none", False), ("robust", False), ("robust", True)]
+    assert _scalings(config) == [("none", False), ("gentle", False), ("robust", True)]
     assert config.batch_views == (0, 1)
     assert config.for_batches.alpha == config.first_alpha > config.alpha
     assert config.for_batches.model_copy(update={"alpha": config.alpha}) == config

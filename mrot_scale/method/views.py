@@ -14,10 +14,14 @@ from numpy.typing import NDArray
 from mrot_scale.errors import ConfigError
 
 Floats = NDArray[np.float64]
-Scaling = Literal["none", "standard", "robust"]
+Scaling = Literal["none", "standard", "robust", "gentle"]
 _PROJECTED_ROWS = 256
 
-SCALINGS: tuple[Scaling, ...] = ("none", "standard", "robust")
+SCALINGS: tuple[Scaling, ...] = ("none", "standard", "robust", "gentle")
+
+_GENTLE = 5.0
+"""IQRs from the median at which a gentle scaling begins to draw values in: nearly all rows lie
+nearer, and keep their distances as they are."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +113,7 @@ def fit_view(spec: ViewSpec, sample: Floats) -> View:
     scalings = _scaling_of_each(spec.scaling, chosen.shape[1])
     pairs = [_center_and_scale(x, s) for x, s in zip(chosen.T, scalings, strict=True)]
     center, scale = np.array(pairs, dtype=np.float64).reshape(-1, 2).T
-    squash = np.array([s == "robust" for s in scalings], dtype=bool)
+    squash = np.array([s in ("robust", "gentle") for s in scalings], dtype=bool)
     view = View(spec, np.ascontiguousarray(center), np.ascontiguousarray(scale), squash)
     if spec.whiten is None:
         return view
@@ -138,7 +142,8 @@ def _center_and_scale(column: Floats, scaling: Scaling) -> tuple[float, float]:
     if scaling == "standard":
         return float(column.mean()), deviation or 1.0
     # A column with one value in most rows has no spread between quartiles: fall back.
-    return float(median), float(high - low) or deviation or 1.0
+    spread = float(high - low) or deviation or 1.0
+    return float(median), _GENTLE * spread if scaling == "gentle" else spread
 
 
 def _whitening(scaled: Floats, n_components: int) -> tuple[Floats, Floats]:

@@ -24,7 +24,11 @@ _EFFORT_CELLS = 48
 _LAST_SURVIVAL = 1e-4
 """Share of the rows that may lie beyond the picture of efforts."""
 
-_VIEWS = {"none": "columns as they are", "robust": "columns scaled robustly"}
+_VIEWS = {
+    "none": "columns as they are",
+    "robust": "columns scaled robustly",
+    "gentle": "columns scaled gently",
+}
 _MEDIAN = QUANTILE_LEVELS.index(0.5)
 
 

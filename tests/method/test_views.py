@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from mrot_scale.errors import ConfigError
-from mrot_scale.method.views import Scaling, ViewSpec, fit_view
+from mrot_scale.method.views import SCALINGS, Scaling, ViewSpec, fit_view
 from tests.strategies import any_clouds, examples
 
 Floats = NDArray[np.float64]
@@ -48,6 +48,14 @@ def test_robust_scaling_is_the_arcsinh_of_median_and_quartiles() -> None:
         np.testing.assert_allclose(np.sinh(z) * (q3 - q1) + q2, x, rtol=1e-9, atol=1e-9)
 
 
+def test_gentle_scaling_leaves_the_bulk_as_it_is_and_draws_in_what_is_far_out() -> None:
+    x = np.concatenate([np.linspace(-1.0, 1.0, 1_001), [1e6]])[:, None]  # an IQR of 1
+    z = fit_view(ViewSpec("gentle"), x).apply(x)[:, 0]
+    np.testing.assert_allclose(5.0 * np.sinh(z), x[:, 0], rtol=1e-2, atol=1e-2)
+    np.testing.assert_allclose(5.0 * z[:-1], x[:-1, 0], rtol=1e-2, atol=1e-2)
+    assert 5.0 * z[-1] < 100.0
+
+
 def test_robust_scaling_is_the_default() -> None:
     X = _table()
     np.testing.assert_array_equal(
@@ -55,7 +63,7 @@ def test_robust_scaling_is_the_default() -> None:
     )
 
 
-@pytest.mark.parametrize("scaling", ["standard", "robust"])
+@pytest.mark.parametrize("scaling", ["standard", "robust", "gentle"])
 def test_scaled_views_do_not_depend_on_the_unit_of_a_column(scaling: Scaling) -> None:
     X = _table()
     unit, origin = np.array([1e-3, 1e5, 12.0]), np.array([4.0, -1e3, 7e5])
@@ -72,7 +80,7 @@ def test_statistics_come_from_the_sample_not_from_the_rows() -> None:
 # --- columns without spread ----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("scaling", ["none", "standard", "robust"])
+@pytest.mark.parametrize("scaling", SCALINGS)
 @pytest.mark.parametrize("value", [0.0, 3.0, -7.0])
 def test_a_constant_column_has_scale_1(scaling: Scaling, value: float) -> None:
     X = np.full((20, 1), value)
@@ -82,7 +90,7 @@ def test_a_constant_column_has_scale_1(scaling: Scaling, value: float) -> None:
     np.testing.assert_array_equal(view.apply(X), np.zeros((20, 1)))
 
 
-@pytest.mark.parametrize("scaling", ["none", "standard", "robust"])
+@pytest.mark.parametrize("scaling", SCALINGS)
 @examples(60)
 @given(value=st.floats(-1e9, 1e9), n_rows=st.integers(1, 400))
 def test_a_constant_column_has_scale_1_whatever_its_mean_rounds_to(
@@ -95,7 +103,7 @@ def test_a_constant_column_has_scale_1_whatever_its_mean_rounds_to(
 
 def test_a_constant_column_says_nothing_about_rows_like_it_and_something_about_others() -> None:
     X = np.full((109, 1), 1.257302210933933)
-    for scaling in ("none", "standard", "robust"):
+    for scaling in SCALINGS:
         view = fit_view(ViewSpec(scaling), X)
         np.testing.assert_allclose(view.apply(X), 0.0, atol=1e-9)
         assert 0.5 < float(view.apply(X + 1.0)[0, 0]) <= 1.0 + 1e-9
@@ -110,7 +118,7 @@ def test_a_column_without_quartile_spread_falls_back_to_its_deviation() -> None:
 
 
 @examples(60)
-@given(any_clouds(max_rows=20), st.sampled_from(["none", "standard", "robust"]))
+@given(any_clouds(max_rows=20), st.sampled_from(SCALINGS))
 def test_views_of_any_table_are_finite(points: Floats, scaling: Scaling) -> None:
     view = fit_view(ViewSpec(scaling), points)
     assert (view.scale > 0).all()
@@ -156,7 +164,7 @@ def test_scalings_go_with_the_columns_chosen() -> None:
         (ViewSpec(("none", "robust")), "3 columns was given 2 scalings"),
         (ViewSpec(("none",) * 4), "3 columns was given 4 scalings"),
         (ViewSpec(("none",) * 3, columns=(0, 1)), "2 columns was given 3 scalings"),
-        (ViewSpec("minmax"), r"none, standard, robust, got 'minmax'"),  # type: ignore[arg-type]
+        (ViewSpec("minmax"), r"robust, gentle, got 'minmax'"),  # type: ignore[arg-type]
         (ViewSpec(("none", "none", "rank")), "got 'rank'"),  # type: ignore[arg-type]
     ],
 )
@@ -237,7 +245,7 @@ def test_a_view_gives_contiguous_float64_for_whatever_layout_it_gets() -> None:
     np.testing.assert_array_equal(Z, view.apply(np.ascontiguousarray(X)))
 
 
-@pytest.mark.parametrize("scaling", ["none", "standard", "robust", ("none", "robust", "standard")])
+@pytest.mark.parametrize("scaling", [*SCALINGS, ("none", "gentle", "standard")])
 def test_rows_can_be_had_back_from_views_that_keep_columns(scaling: Any) -> None:
     rows = np.random.default_rng(0).normal(size=(50, 3)) * [1.0, 1e3, 1e6]
     view = fit_view(ViewSpec(scaling), rows)
