@@ -187,8 +187,8 @@ class MethodConfig(Settings):
             ViewConfig(scaling="none", tables="narrow"),
             ViewConfig(scaling="gentle", tables="narrow"),
             ViewConfig(scaling="robust", separate=True, alpha=0.1, tables="narrow"),
-            ViewConfig(scaling="none", relative=True, alpha=0.02, tables="wide"),
-            ViewConfig(scaling="robust", relative=True, alpha=0.02, tables="wide"),
+            ViewConfig(scaling="none", relative=True, alpha=0.01, tables="wide"),
+            ViewConfig(scaling="robust", relative=True, alpha=0.01, tables="wide"),
         ),
         min_length=1,
     )
