@@ -5,8 +5,8 @@
 
 For every stage, processor seconds and bytes are a constant, and so much for each column, each row
 and each value: what comes nearest to all measured tables but the largest. The largest is then
-foretold to see how far that holds. Below 250,000 rows LightGBM walks the trees: such tables are left
-out of the law of scoring. Seconds of scheduler and driver for each task come from `python -m
+foretold to see how far that holds. Below 250,000 rows LightGBM walks the trees: such tables are
+left out of the law of scoring. Seconds of scheduler and driver for each task come from `python -m
 benchmarks.tasks`. The plan multiplies it all; --price is for one core and hour.
 """
 
