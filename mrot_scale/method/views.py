@@ -19,9 +19,9 @@ _PROJECTED_ROWS = 256
 
 SCALINGS: tuple[Scaling, ...] = ("none", "standard", "robust", "gentle")
 
-_GENTLE = 5.0
-"""IQRs from the median at which a gentle scaling begins to draw values in: nearly all rows lie
-nearer, and keep their distances as they are."""
+_GENTLE = 2.0
+"""IQRs from the median at which a gentle scaling begins to draw values in: where a box plot's
+whiskers end, so that most rows keep their distances as they are."""
 
 
 @dataclass(frozen=True)
