@@ -34,6 +34,9 @@ _FUTURES_PER_WORKER = 4
 _LOOK_S = 5.0
 """Seconds after which a run that waits looks at what it waits for."""
 
+_FETCH_S = 10.0
+"""Seconds that a small record of a finished task is waited for: its worker may be gone."""
+
 _ANSWER_S = 20.0
 """Seconds that a scheduler is given to answer a question."""
 
@@ -117,7 +120,10 @@ class DaskWorkers:
         try:
             while window.fill(waiting, _FUTURES_PER_WORKER * self.count):
                 for future in self._finished(window):
-                    on_record(_result(future, window.take(future)))
+                    record = _result(future, window.task(future))
+                    if record is not None:
+                        window.take(future)
+                        on_record(record)
         finally:
             window.cancel()
 
@@ -213,8 +219,11 @@ class _Window:
             first.setdefault(self._tasks[future].key, future)
         return list(first.values())
 
-    def take(self, future: Any) -> Task:
-        """Return the task of a finished future; whatever else was sent for it is given up."""
+    def task(self, future: Any) -> Task:
+        return self._tasks[future]
+
+    def take(self, future: Any) -> None:
+        """Count a future's task as done; whatever else was sent for it is given up."""
         task = self._tasks[future]
         self._longest_s = max(self._longest_s, self._took(task))
         del self._sent[task.key]
@@ -222,7 +231,6 @@ class _Window:
             del self._tasks[other]
             if other is not future:
                 self._client.cancel([other])
-        return task
 
     def stuck(self, silence_s: float) -> TemporaryError:
         keys = sorted({task.key for task in self._tasks.values()})
@@ -254,14 +262,21 @@ def _all_lost() -> TemporaryError:
     )
 
 
-def _result(future: Any, task: Task) -> Record:
-    """Return the record of a finished task, or its error as ours."""
+def _result(future: Any, task: Task) -> Record | None:
+    """Return the record of a finished task, or its error as ours.
+
+    None where its worker went away before it told: the task is then done again, if by anyone.
+    """
     from distributed.scheduler import KilledWorker
 
     try:
-        return Record.from_json(future.result())
+        return Record.from_json(future.result(timeout=_FETCH_S))
     except MrotError:
         raise
+    except TimeoutError:
+        if future.status == "error":  # the task's own
+            raise
+        return None
     except KilledWorker:
         raise MrotError(
             f"Task {task.key} ended every worker it ran on: out of memory, or a crash in a native "

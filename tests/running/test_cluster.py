@@ -403,6 +403,23 @@ def test_a_scheduler_killed_during_a_run_is_told_and_the_run_goes_on_elsewhere(
     assert_same_files(contents(fitting / "model"), expected.model)
 
 
+class Unanswered:
+    """A future whose result never comes."""
+
+    def __init__(self, status: str) -> None:
+        self.status = status
+
+    def result(self, timeout: float) -> None:
+        raise TimeoutError(f"nothing within {timeout:g} s")
+
+
+def test_a_record_that_went_away_with_its_worker_is_waited_for_again() -> None:
+    task = Task("stage/0", "module:function", {})
+    assert cluster._result(Unanswered("pending"), task) is None
+    with pytest.raises(TimeoutError, match="nothing within"):
+        cluster._result(Unanswered("error"), task)
+
+
 @pytest.mark.slow
 def test_a_run_gives_up_when_all_workers_stay_away(
     fitting: Location, monkeypatch: pytest.MonkeyPatch
