@@ -6,7 +6,7 @@ A view is fitted on a sample and is then a few arrays.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ Floats = NDArray[np.float64]
 Scaling = Literal["none", "standard", "robust", "gentle"]
 _PROJECTED_ROWS = 256
 
-SCALINGS: tuple[Scaling, ...] = ("none", "standard", "robust", "gentle")
+SCALINGS: tuple[Scaling, ...] = get_args(Scaling)
 
 _GENTLE = 2.0
 """IQRs from the median at which a gentle scaling begins to draw values in: where a box plot's

@@ -1,6 +1,6 @@
 """The coordinates of a view: scalings, column subsets, whitening, and columns without spread."""
 
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from mrot_scale import config
 from mrot_scale.errors import ConfigError
 from mrot_scale.method.views import SCALINGS, Scaling, ViewSpec, fit_view
 from tests.strategies import any_clouds, examples
@@ -54,6 +55,10 @@ def test_gentle_scaling_leaves_the_bulk_as_it_is_and_draws_in_what_is_far_out() 
     np.testing.assert_allclose(2.0 * np.sinh(z), x[:, 0], rtol=1e-2, atol=1e-2)
     np.testing.assert_allclose(2.0 * z[:-1], x[:-1, 0], rtol=5e-2, atol=1e-2)
     assert 2.0 * z[-1] < 50.0
+
+
+def test_settings_know_the_same_scalings() -> None:
+    assert get_args(config.Scaling) == SCALINGS
 
 
 def test_robust_scaling_is_the_default() -> None:
