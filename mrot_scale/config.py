@@ -204,6 +204,10 @@ class MethodConfig(Settings):
     first_alpha: float = Field(default=0.16, gt=0, lt=0.5)
     """Zone mass of the first pass: wide, so that groups of anomalies cannot hide in it."""
 
+    company: int = Field(default=20, ge=0)
+    """Neighbours in the sample whose rarity counts beside a row's own; 0: none. Only after a first
+    pass, and not where efforts are relative to those around."""
+
     calibration: Literal["log-effort", "raw-effort"] = "log-effort"
     """Kernel estimate over logarithms (log-effort), or as in the paper without (raw-effort)."""
 
@@ -317,6 +321,15 @@ class MethodConfig(Settings):
     def batch_views(self) -> tuple[int, ...]:
         """Numbers of the views in which rows meet in batches."""
         return tuple(i for i, view in enumerate(self.views) if not view.separate)
+
+    @property
+    def company_view(self) -> int | None:
+        """Number of the view in which rows keep company, one that draws in far values if there is
+        any; None where rows keep none."""
+        if self.company == 0 or not self.two_passes or any(view.relative for view in self.views):
+            return None
+        squashed = [i for i in self.batch_views if self.views[i].scaling in ("robust", "gentle")]
+        return (squashed or list(self.batch_views))[0]
 
 
 class StoreConfig(Settings):

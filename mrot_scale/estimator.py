@@ -88,6 +88,9 @@ class MROT(OutlierMixin, BaseEstimator):
         of anomalies cannot hide behind themselves. 0 makes do with a single pass.
     first_alpha : float
         Zone mass of the first pass.
+    company : int
+        Neighbours in the sample whose rarity counts beside a row's own: single rows are noisy
+        witnesses. A row that stands alone keeps its own. 0 averages with none.
     label_rows : int
         Rows that are given an effort to learn from.
     regressor : str or scikit-learn regressor
@@ -150,6 +153,7 @@ class MROT(OutlierMixin, BaseEstimator):
         views: Any = None,
         distrust: float = 0.1,
         first_alpha: float = 0.16,
+        company: int = 20,
         label_rows: int = 20_000,
         regressor: Any = "lightgbm",
         hybrid: str = "auto",
@@ -175,6 +179,7 @@ class MROT(OutlierMixin, BaseEstimator):
         self.views = views
         self.distrust = distrust
         self.first_alpha = first_alpha
+        self.company = company
         self.label_rows = label_rows
         self.regressor = regressor
         self.hybrid = hybrid

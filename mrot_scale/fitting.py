@@ -24,6 +24,7 @@ from mrot_scale.method.anchors import (
 from mrot_scale.method.batches import BatchPlan, fitting_batch_rows, zone_count
 from mrot_scale.method.calibrate import Calibration, calibrate_values
 from mrot_scale.method.combine import combine_views
+from mrot_scale.method.company import Company
 from mrot_scale.method.efforts import Problem, solve_batches
 from mrot_scale.method.neighbours import Radii, ReferenceIndex
 from mrot_scale.method.views import View, ViewSpec, fit_view
@@ -42,9 +43,11 @@ from mrot_scale.seeds import generator
 from mrot_scale.standing import (
     Standing,
     fit_targets,
+    share_rarity,
     stand_by_batches,
     stand_by_routes,
     trusted,
+    with_shared,
 )
 
 Floats = NDArray[np.float64]
@@ -143,10 +146,11 @@ def fit_rows(
     met = measure_neighbours([points[view] for view in config.batch_views], setup)
     efforts = batch_stage(met, setup)
     standings = stand_stage(points if config.two_passes else met, efforts, setup)
+    standings, company = company_stage(points, standings, setup)
     rarity = np.column_stack([s.target_rarity for s in standings])
     taught = Lesson(sample, fit_targets(rarity).shares(rarity), rarity)
-    score_model, unseen = train_stage(taught, setup, regressor, standings)
-    model = assemble(taught, config, fill, standings, score_model, unseen)
+    score_model, unseen = train_stage(taught, setup, regressor, standings, company)
+    model = assemble(taught, config, fill, standings, company, score_model, unseen)
     model = replace(model, feature_names=feature_names, origin=origin)
     recall = min(1.0 if p.radii is None else p.radii.recall for p in met)
     return Fit(model, labelled[complete], geometric_means(standings), recall)
@@ -322,6 +326,17 @@ def route_stage(
     ]
 
 
+def company_stage(
+    points: list[Points], standings: list[Standing], setup: Setup
+) -> tuple[list[Standing], Company | None]:
+    """Return the standings as rows share them in company, and that company if they keep any."""
+    view = setup.config.company_view
+    if view is None:
+        return standings, None
+    shared = share_rarity(points[view].rows, standings, setup.config, setup.threads)
+    return with_shared(standings, shared.seen, shared.unseen), shared.company
+
+
 @dataclass(frozen=True)
 class Lesson:
     """What the score model is taught with."""
@@ -339,7 +354,11 @@ class Lesson:
 
 
 def train_stage(
-    taught: Lesson, setup: Setup, regressor: Any, standings: list[Standing]
+    taught: Lesson,
+    setup: Setup,
+    regressor: Any,
+    standings: list[Standing],
+    company: Company | None,
 ) -> tuple[ScoreModel, Floats]:
     """Return the score model and the outputs that models like it gave on rows they had not seen."""
     config, threads = setup.config, setup.threads
@@ -350,7 +369,7 @@ def train_stage(
     rows, shares = taught.rows, taught.shares
     unseen = out_of_fold(fit, rows, shares, folds=folds, seed=seed, threads=threads)
     if wants_hybrid(config, model.kind, distillation_loss(unseen, mean_of_copies(rows, shares))):
-        rows, mixed = taught.hybrid_rows, mixed_lesson(taught, config, standings)
+        rows, mixed = taught.hybrid_rows, mixed_lesson(taught, config, standings, company)
         extra = (mixed.hybrid_rows, mixed.shares)
         trees = fit(np.concatenate([rows, extra[0]]), np.concatenate([shares, extra[1]]))
         model = HybridModel(trees, model)
@@ -361,16 +380,20 @@ def train_stage(
     return model, unseen
 
 
-def mixed_lesson(taught: Lesson, config: MethodConfig, standings: list[Standing]) -> Lesson:
+def mixed_lesson(
+    taught: Lesson, config: MethodConfig, standings: list[Standing], company: Company | None
+) -> Lesson:
     """Return made-up rows with the targets that their efforts against anchors give."""
     rows = mixed_rows(taught.rows, taught.shares, config.seed)
-    return lesson_of(rows, config, standings)
+    return lesson_of(rows, config, standings, company)
 
 
-def lesson_of(rows: Floats, config: MethodConfig, standings: list[Standing]) -> Lesson:
+def lesson_of(
+    rows: Floats, config: MethodConfig, standings: list[Standing], company: Company | None
+) -> Lesson:
     """Return any rows with the targets that their efforts against anchors give."""
     unseen = np.column_stack([s.unseen_rarity for s in standings])
-    rarity = view_rarities([s.fitted for s in standings], config, rows)
+    rarity = view_rarities([s.fitted for s in standings], config, rows, company)
     return Lesson(rows, fit_targets(unseen).shares(rarity), rarity)
 
 
@@ -379,6 +402,7 @@ def assemble(
     config: MethodConfig,
     fill: Floats,
     standings: list[Standing],
+    company: Company | None,
     score_model: ScoreModel,
     unseen: Floats,
 ) -> FittedModel:
@@ -404,6 +428,7 @@ def assemble(
         score_model=score_model,
         last=last,
         training_scores=training,
+        company=company,
     )
 
 

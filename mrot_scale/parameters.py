@@ -30,6 +30,7 @@ _PLAIN_SETTINGS = (
     "anchor_sets",
     "distrust",
     "first_alpha",
+    "company",
     "label_rows",
     "hybrid",
     "non_finite",

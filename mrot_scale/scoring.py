@@ -12,6 +12,7 @@ from mrot_scale.config import Method, MethodConfig, NonFinite, ViewConfig
 from mrot_scale.method.anchors import AnchorSet, route_matrix
 from mrot_scale.method.calibrate import Calibration
 from mrot_scale.method.combine import combine_views
+from mrot_scale.method.company import Company
 from mrot_scale.method.efforts import Problem
 from mrot_scale.method.resemblance import NORMAL_ROWS, NormalRows, normal_rows
 from mrot_scale.method.views import View
@@ -65,9 +66,16 @@ def mean_rarity(
 
 
 def view_rarities(
-    views: Sequence[FittedView], config: MethodConfig, rows: Floats, threads: int = 1
+    views: Sequence[FittedView],
+    config: MethodConfig,
+    rows: Floats,
+    company: Company | None,
+    threads: int = 1,
 ) -> Floats:
-    """Return how rare the rows' efforts against anchors are in each view, (n, views)."""
+    """Return how rare the rows' efforts against anchors are in each view, (n, views).
+
+    Where rows keep company, it is shared.
+    """
     found = np.empty((len(rows), len(views)))
     for start in range(0, len(rows), RARITY_ROWS):
         block = slice(start, start + RARITY_ROWS)
@@ -75,6 +83,9 @@ def view_rarities(
             problem = problem_of(config, settings)
             routes = view.routes(rows[block], problem, threads)
             found[block, number] = view.rarity(routes, problem)
+        if company is not None:
+            points = views[config.company_view or 0].view.apply(rows[block])
+            found[block] = company.shared(points, found[block], threads=threads)
     return found
 
 
@@ -100,6 +111,10 @@ class FittedModel:
 
     schema: Schema | None = None
     """Columns as a store has them; None for models of rows in memory."""
+
+    company: Company | None = None
+    """Rows of the sample that others share their rarity with; None where they do not, and for
+    models of before."""
 
     bins: Bins | None = None
     """How the training rows were spread; None for models of rows in memory, and for old ones."""
@@ -130,7 +145,7 @@ class FittedModel:
 
     def rarity(self, rows: Floats, threads: int = 1) -> Floats:
         """Return how rare the rows' efforts against anchors are in each view, (n, views)."""
-        return view_rarities(self.views, self.config, rows, threads)
+        return view_rarities(self.views, self.config, rows, self.company, threads)
 
     def score(self, rows: Floats, method: Method, threads: int = 1) -> NDArray[np.float32]:
         """Return the score of finite rows: the share of such rows that are less anomalous."""

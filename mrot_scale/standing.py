@@ -1,6 +1,7 @@
 """How rare the sample's rows are in each view, and what of it the score model learns."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,10 +16,12 @@ from mrot_scale.method.calibrate import (
     fit_calibration,
 )
 from mrot_scale.method.combine import combine_views
+from mrot_scale.method.company import COMPANY_ROWS, Shared, share_in_sample
 from mrot_scale.method.efforts import Problem, effort_floor, mean_log_efforts
 from mrot_scale.method.trust import trusted_rows
 from mrot_scale.method.views import View
 from mrot_scale.scoring import FittedView
+from mrot_scale.seeds import generator
 
 Floats = NDArray[np.float64]
 Ids = NDArray[np.int64]
@@ -83,6 +86,25 @@ def stand_by_routes(
     fitted = FittedView(view, anchors, floor, maps)
     rarity, seen = fitted.rarity(unseen, problem), fitted.rarity(routes, problem)
     return Standing(fitted, mean_log_efforts(unseen, floor), None, rarity, seen, rarity)
+
+
+def share_rarity(
+    points: Floats, standings: Sequence[Standing], config: MethodConfig, threads: int = 1
+) -> Shared:
+    """Return the company the sample keeps in the view of these points, and what its rows share."""
+    order = generator(config.seed, "company").permutation(len(points))
+    seen = np.column_stack([s.seen_rarity for s in standings])
+    unseen = np.column_stack([s.unseen_rarity for s in standings])
+    drawn = np.sort(order[:COMPANY_ROWS])
+    return share_in_sample(points, drawn, seen, unseen, config.company, threads=threads)
+
+
+def with_shared(standings: Sequence[Standing], seen: Floats, unseen: Floats) -> list[Standing]:
+    """Return the standings after a second pass with rarities as they are shared in company."""
+    return [
+        replace(s, target_rarity=u, seen_rarity=r, unseen_rarity=u)
+        for s, r, u in zip(standings, seen.T, unseen.T, strict=True)
+    ]
 
 
 def unseen_routes(routes: Floats, anchors: tuple[AnchorSet, ...], own: Floats) -> Floats:

@@ -102,6 +102,11 @@ FILES: dict[str, tuple[Entry, ...]] = {
             is_="The same for each anchor set.",
             when="the view is `separate`",
         ),
+        _file(
+            *_each("company", "rows", "rarity", "reach"),
+            is_="Rows that others share their rarity with: points, rarity in each view, reach.",
+            when="rows keep company",
+        ),
         _file(*_each("last.<method>", *_MAP), is_="From raw value to score, for each method."),
         _file(
             *_each("bins", "edges", "counts"), is_="How the training rows were spread, for drift."

@@ -46,16 +46,20 @@ class FitStages:
         anchors = self._anchors(first, learnt, zones, trust)
         routes = self._routes(parts, learnt, anchors)
         views = self._calibrate(first, learnt, anchors, efforts, routes)
-        labels = self._label(parts, routes if self._two_passes else efforts, views)
-        extra = self._imagine(first, views, learnt, anchors)
+        alone = {"views": views, "learnt": learnt, "anchors": anchors}
+        company = self._company(first, alone)
+        fitted = {**alone, "company": company}
+        measured = routes if self._two_passes else efforts
+        labels = self._label(parts, measured, views=views, learnt=learnt, company=company)
+        extra = self._imagine(first, fitted)
         label = labels[0].to_json()
         kind = self._regressor(first, label)
         trained, folds = self._train("train", kind, parts, labels, extra)
         judged = self._judge(first, label, folds, kind)
         if judged["hybrid"]:
-            extra = [*extra, self._mix(first, label, views, learnt, anchors)]
+            extra = [*extra, self._mix(first, label, fitted)]
             trained, folds = self._train("hybrid", "hybrid", parts, labels, extra, trained)
-        assembled = self._assemble(first, label, views, learnt, anchors, folds, trained)
+        assembled = self._assemble(first, label, fitted, folds, trained)
         validated = self._validate(first, assembled, views, zones, judged)
         return _model_folder(assembled, validated)
 
@@ -230,8 +234,15 @@ class FitStages:
         ]
         return records_json(self._runner.stage("calibrate", tasks))
 
+    def _company(self, first: Any, fitted: dict[str, Any]) -> Any | None:
+        """Share rarities among neighbours, where rows keep company."""
+        if self._config.company_view is None:
+            return None
+        task = self._task("share_company", task_key("company", 0), part=first, **fitted)
+        return self._runner.one(task).to_json()
+
     def _label(
-        self, parts: list[Record], measured: list[list[list[Any]]], views: list[Any]
+        self, parts: list[Record], measured: list[list[list[Any]]], **fitted: Any
     ) -> list[Record]:
         tasks = [
             self._task(
@@ -240,41 +251,22 @@ class FitStages:
                 part=part.to_json(),
                 is_sample=p == 0,
                 measured=[measured[v][p] for v in self._views] if p else [],
-                views=views,
+                **fitted,
             )
             for p, part in enumerate(parts)
         ]
         return self._runner.stage("label", tasks)
 
-    def _imagine(
-        self, first: Any, views: list[Any], learnt: list[Any], anchors: list[Any]
-    ) -> list[Any]:
+    def _imagine(self, first: Any, fitted: dict[str, Any]) -> list[Any]:
         """Make rows with rare categories, where there are categories."""
         if not rare_levels(self._store.schema):
             return []
-        task = self._task(
-            "imagine_categories",
-            task_key("imagine", 0),
-            part=first,
-            views=views,
-            learnt=learnt,
-            anchors=anchors,
-        )
+        task = self._task("imagine_categories", task_key("imagine", 0), part=first, **fitted)
         return [self._runner.one(task).to_json()]
 
-    def _mix(
-        self, first: Any, label: Any, views: list[Any], learnt: list[Any], anchors: list[Any]
-    ) -> Any:
+    def _mix(self, first: Any, label: Any, fitted: dict[str, Any]) -> Any:
         """Make rows of two others."""
-        task = self._task(
-            "mix_rows",
-            task_key("mix", 0),
-            part=first,
-            labels=label,
-            views=views,
-            learnt=learnt,
-            anchors=anchors,
-        )
+        task = self._task("mix_rows", task_key("mix", 0), part=first, labels=label, **fitted)
         return self._runner.one(task).to_json()
 
     def _train(
@@ -331,16 +323,15 @@ class FitStages:
         task = self._task("choose_regressor", task_key("choose", 0), part=first, labels=label)
         return str(self._runner.one(task).facts["kind"])
 
-    def _assemble(self, first: Any, label: Any, *by_view_and_fold: Any) -> Record:
-        views, learnt, anchors, folds, trained = by_view_and_fold
+    def _assemble(
+        self, first: Any, label: Any, fitted: dict[str, Any], folds: list[Any], trained: Any
+    ) -> Record:
         task = self._task(
             "assemble_model",
             task_key("assemble", 0),
             part=first,
             labels=label,
-            views=views,
-            learnt=learnt,
-            anchors=anchors,
+            **fitted,
             folds=folds,
             trained=trained,
             settings=threshold_settings(self._config),

@@ -35,8 +35,10 @@ from mrot_scale.jobs.labelled import EFFORT_BLOCK_BATCHES, ROUTE_BLOCK_ROWS, lab
 from mrot_scale.jobs.packing import (
     anchors_from,
     calibration_from,
+    company_from,
     put_anchors,
     put_calibration,
+    put_company,
     put_view,
     view_from,
 )
@@ -44,6 +46,7 @@ from mrot_scale.jobs.validation import effort_stability, validation_figures
 from mrot_scale.method.anchors import route_matrix
 from mrot_scale.method.batches import BatchPlan
 from mrot_scale.method.calibrate import Calibration
+from mrot_scale.method.company import Company
 from mrot_scale.method.efforts import batch_efforts
 from mrot_scale.method.neighbours import Radii
 from mrot_scale.model.choose import best_by_validation, fit_of
@@ -61,9 +64,11 @@ from mrot_scale.standing import (
     Standing,
     effort_values,
     fit_targets,
+    share_rarity,
     stand_by_batches,
     stand_by_routes,
     trusted,
+    with_shared,
 )
 from mrot_scale.storing.schema import Schema
 from mrot_scale.storing.store import FeatureStore, open_store
@@ -310,6 +315,28 @@ def _put_standing(work: Work, standing: Standing) -> None:
         work.attempt.put_array(name, getattr(standing, name))
 
 
+def share_company(
+    work: Work,
+    *,
+    part: Json,
+    method: str,
+    views: list[Json],
+    learnt: list[Json],
+    anchors: list[Json],
+) -> Record:
+    """Average the rarity of the sample's rows with that of their neighbours."""
+    config = _method(method)
+    standings = _standings(work, config, views, learnt, anchors, None)
+    view = config.company_view
+    assert view is not None  # there is no such task otherwise
+    points = standings[view].fitted.view.apply(work.array(part, "rows"))
+    shared = share_rarity(points, standings, config)
+    put_company(work.attempt, shared.company)
+    work.attempt.put_array("seen", shared.seen)
+    work.attempt.put_array("unseen", shared.unseen)
+    return work.attempt.record()
+
+
 def label_rows(
     work: Work,
     *,
@@ -318,20 +345,42 @@ def label_rows(
     is_sample: bool,
     measured: list[list[Json]],
     views: list[Json],
+    learnt: list[Json],
+    company: Json | None,
 ) -> Record:
     """Give the rows of a part what the score model is to learn.
 
     `measured` holds for each view the routes of the part's rows, or their efforts in batches.
     """
-    of_sample = np.column_stack([work.array(v, "target_rarity") for v in views])
+    if company is None:
+        of_sample = np.column_stack([work.array(v, "target_rarity") for v in views])
+    else:
+        of_sample = work.array(company, "unseen")
     if is_sample:
         rarity = of_sample
     else:
         pairs = zip(measured, views, strict=True)
         rarity = np.column_stack([_rarity(work, part, method, *pair) for pair in pairs])
+        rarity = _shared(work, part, method, learnt, company, rarity)
     work.attempt.put_array("rarity", rarity)
     work.attempt.put_array("shares", fit_targets(of_sample).shares(rarity))
     return work.attempt.record()
+
+
+def _shared(
+    work: Work, part: Json, method: str, learnt: list[Json], company: Json | None, rarity: Floats
+) -> Floats:
+    """Return the rarities of a part's rows averaged with those of their neighbours, if any."""
+    config = _method(method)
+    kept, view = _company(work, config, company), config.company_view
+    if kept is None or view is None:
+        return rarity
+    points = view_from(work, learnt[view], config.views[view]).apply(work.array(part, "rows"))
+    return kept.shared(points, rarity)
+
+
+def _company(work: Work, config: MethodConfig, record: Json | None) -> Company | None:
+    return None if record is None else company_from(work, record, config.company)
 
 
 def _maps(work: Work, view: Json) -> tuple[Calibration, ...]:
@@ -358,13 +407,14 @@ def imagine_categories(
     views: list[Json],
     learnt: list[Json],
     anchors: list[Json],
+    company: Json | None,
 ) -> Record:
     """Make rows with rare and unseen categories, and send them to the anchors for a target."""
     config = _method(method)
     levels = rare_levels(_schema(work, part))
     rows = imagined_rows(work.array(part, "rows"), levels, config.seed)
-    standings = [_standing(work, config, i, *v) for i, v in _together(views, learnt, anchors)]
-    _put_lesson(work, lesson_of(rows, config, standings))
+    standings = _standings(work, config, views, learnt, anchors, company)
+    _put_lesson(work, lesson_of(rows, config, standings, _company(work, config, company)))
     return work.attempt.record()
 
 
@@ -377,13 +427,15 @@ def mix_rows(
     views: list[Json],
     learnt: list[Json],
     anchors: list[Json],
+    company: Json | None,
 ) -> Record:
     """Make rows of two others, for trees that are given efforts."""
     config = _method(method)
-    standings = [_standing(work, config, i, *v) for i, v in _together(views, learnt, anchors)]
+    standings = _standings(work, config, views, learnt, anchors, company)
     rows, shares = work.array(part, "rows"), work.array(labels, "shares")
     taught = Lesson(rows, shares, work.array(labels, "rarity"))
-    _put_lesson(work, mixed_lesson(taught, config, standings))
+    kept = _company(work, config, company)
+    _put_lesson(work, mixed_lesson(taught, config, standings, kept))
     return work.attempt.record()
 
 
@@ -392,8 +444,20 @@ def _put_lesson(work: Work, lesson: Lesson) -> None:
         work.attempt.put_array(name, getattr(lesson, name))
 
 
-def _together(*by_view: list[Json]) -> Iterator[tuple[int, tuple[Json, ...]]]:
-    return enumerate(zip(*by_view, strict=True))
+def _standings(
+    work: Work,
+    config: MethodConfig,
+    views: list[Json],
+    learnt: list[Json],
+    anchors: list[Json],
+    company: Json | None,
+) -> list[Standing]:
+    """Return what the stages before have found out about all views."""
+    by_view = enumerate(zip(views, learnt, anchors, strict=True))
+    found = [_standing(work, config, number, *of_view) for number, of_view in by_view]
+    if company is None:
+        return found
+    return with_shared(found, work.array(company, "seen"), work.array(company, "unseen"))
 
 
 def _standing(
@@ -520,6 +584,7 @@ def assemble_model(
     views: list[Json],
     learnt: list[Json],
     anchors: list[Json],
+    company: Json | None,
     folds: list[Json],
     trained: Json,
     method: str,
@@ -534,7 +599,8 @@ def assemble_model(
         Lesson(rows, work.array(labels, "shares"), work.array(labels, "rarity")),
         config,
         work.array(part, "fill"),
-        [_standing(work, config, i, *v) for i, v in _together(views, learnt, anchors)],
+        _standings(work, config, views, learnt, anchors, company),
+        _company(work, config, company),
         score_model,
         _unseen_outputs(work, folds, len(rows), config),
     )

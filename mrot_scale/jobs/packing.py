@@ -5,11 +5,13 @@ import numpy as np
 from mrot_scale.config import ViewConfig
 from mrot_scale.method.anchors import AnchorSet
 from mrot_scale.method.calibrate import Calibration
+from mrot_scale.method.company import Company
 from mrot_scale.method.views import View, ViewSpec
 from mrot_scale.running.commit import Attempt
 from mrot_scale.running.tasks import Work
 
 _VIEW_ARRAYS = ("center", "scale", "squash", "mean", "components")
+_COMPANY_ARRAYS = ("rows", "rarity", "reach")
 
 
 def put_view(attempt: Attempt, view: View) -> None:
@@ -62,3 +64,15 @@ def calibration_from(work: Work, record: object, name: str) -> Calibration:
     """Return the calibration a record holds under a name."""
     knots, rarity, tail = (work.array(record, f"{name}-{p}") for p in ("knots", "rarity", "tail"))
     return Calibration(knots, rarity, float(tail[0]))
+
+
+def put_company(attempt: Attempt, company: Company) -> None:
+    """Write the company of a sample."""
+    for name in _COMPANY_ARRAYS:
+        attempt.put_array(f"company-{name}", getattr(company, name))
+
+
+def company_from(work: Work, record: object, count: int) -> Company:
+    """Return the company a record holds, in which so many neighbours count."""
+    rows, rarity, reach = (work.array(record, f"company-{name}") for name in _COMPANY_ARRAYS)
+    return Company(rows, rarity, reach, min(count, len(rows) - 1))

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from mrot_scale.jobs.plan_text import StagePlan
+from mrot_scale.method.nearest import BLOCK_ROWS
 from mrot_scale.scoring import RARITY_ROWS
 from mrot_scale.terminal_text import size_text
 
@@ -67,6 +68,13 @@ def routing_matrices(n_rows: int, n_anchors: int, eps: float) -> Need:
 def routed_efforts(n_rows: int, n_sets: int) -> Need:
     """Return the memory to find how rare the efforts of rows against all sets of a view are."""
     return table("efforts", min(n_rows, RARITY_ROWS), n_sets, EFFORT_COPIES)
+
+
+def company_search(n_rows: int, n_company: int, width: int, count: int) -> Need:
+    """Return the memory to find the neighbours of rows among those that others share with."""
+    need = matrices(min(n_rows, BLOCK_ROWS), n_company, 5)
+    need += table("company", n_company, width, 4)
+    return need + table("neighbours", n_rows, count + 1, 6)
 
 
 def amount(what: str, n_bytes: int) -> Need:

@@ -16,6 +16,7 @@ from mrot_scale.jobs.plan_memory import (
     VIEW_COPIES,
     Need,
     amount,
+    company_search,
     routed_efforts,
     routing_matrices,
     stage_of,
@@ -104,6 +105,9 @@ def _score_need(model: FittedModel, n_rows: int, options: ScoreOptions) -> Need:
         need += routing_matrices(n_rows, max(map(len, anchors)), model.config.eps)
         n_sets = max(len(view.anchors) for view in model.views)
         need += routed_efforts(min(n_rows, BLOCK_ROWS), n_sets)
+        if model.company is not None:
+            n_company, width = model.company.rows.shape
+            need += company_search(min(n_rows, BLOCK_ROWS), n_company, width, model.company.count)
     return need
 
 

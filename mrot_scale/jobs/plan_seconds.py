@@ -16,6 +16,7 @@ _VIEWED_VALUE_S = 2e-8
 _LEARNT_VALUE_S = 1.2e-7
 _CALIBRATED_VALUE_S = 5e-7
 _DRAWN_ROW_S = 1e-8
+_SEARCHED_VALUE_S = 2e-10
 
 
 def fit_seconds(fit: FitSizes, stages: dict[str, StagePlan]) -> dict[str, float]:
@@ -64,14 +65,16 @@ def _view_seconds(fit: FitSizes, stages: dict[str, StagePlan]) -> dict[str, floa
     sets = [plan.n_sets for plan in fit.anchors]
     routed = sum(n * s.route for n, s in zip(sets, per_view, strict=True))
     n_routed = sum(fit.part_rows[: fit.n_routed])
+    shared = fit.n_company * fit.company_width * _SEARCHED_VALUE_S
     return {
         "neighbours": n_met * sum(s.zone for s in met) + 2 * fit.n_met * seen,
         "efforts": n_batches * sum(s.batch for s in met) + blocks * seen,
         "anchors": sum(n * s.anchor_set for n, s in zip(sets, per_view, strict=True)) + seen,
         "routes": n_routed * routed + seen,
-        "imagine": fit.n_imagined * routed + 0.1,
-        "mix": MIXED_ROWS * routed + 0.1,
-        "validate": fit.held_rows * routed + 0.2,
+        "company": fit.part_rows[0] * shared + 1.0,
+        "imagine": fit.n_imagined * (routed + shared) + 0.1,
+        "mix": MIXED_ROWS * (routed + shared) + 0.1,
+        "validate": fit.held_rows * (routed + shared) + 0.2,
     }
 
 

@@ -14,10 +14,12 @@ from mrot_scale.jobs.plan_memory import (
     PART_COPIES,
     VIEW_COPIES,
     Need,
+    company_search,
     routed_efforts,
     routing_matrices,
     table,
 )
+from mrot_scale.method.company import COMPANY_ROWS
 from mrot_scale.model.choose import CANDIDATES
 from mrot_scale.storing.store import FeatureStore
 
@@ -165,6 +167,20 @@ class FitSizes:
         return max(self.anchor_bytes_by_view)
 
     @property
+    def n_company(self) -> int:
+        """Rows that others share their rarity with; none where rows keep no company."""
+        return 0 if self.config.company_view is None else min(COMPANY_ROWS, self.part_rows[0])
+
+    @property
+    def company_width(self) -> int:
+        """Coordinates in which rows keep company."""
+        return self.widths[self.config.company_view or 0]
+
+    @property
+    def company_bytes(self) -> int:
+        return 8 * self.n_company * (self.company_width + self.n_views + 1)
+
+    @property
     def score_model_bytes(self) -> int:
         kept = 8 * (self.n_labelled + self.n_imagined) * (self.n_features + 1)
         trees = (1 + self.may_be_hybrid) * BOOSTER_BYTES
@@ -175,7 +191,8 @@ class FitSizes:
         own_maps = sum(plan.n_sets for plan in self.anchors if plan.columns is not None)
         calibrations = (self.n_views + 2 + own_maps) * CALIBRATION_BYTES + 8 * TRAINING_SCORES_KEPT
         views = 8 * sum(c * (4 + w) for c, w in zip(self.columns, self.widths, strict=True))
-        return self.anchor_bytes + self.score_model_bytes + calibrations + views + 4_096
+        fitted = self.anchor_bytes + self.company_bytes + self.score_model_bytes
+        return fitted + calibrations + views + 4_096
 
     @property
     def rows_setting(self) -> str:
@@ -197,7 +214,11 @@ class FitSizes:
 
     def rarities(self, n_rows: int) -> Need:
         """Memory to send rows to all anchors and find how rare their efforts are."""
-        return self.routes(n_rows) + routed_efforts(n_rows, self.n_sets)
+        return self.routes(n_rows) + routed_efforts(n_rows, self.n_sets) + self.company(n_rows)
+
+    def company(self, n_rows: int) -> Need:
+        """Memory to share the rarity of rows with their neighbours."""
+        return company_search(n_rows, self.n_company, self.company_width, self.config.company)
 
 
 def setting_of(fit: FitSizes, rows: Need, solving: Need) -> str:

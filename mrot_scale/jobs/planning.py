@@ -56,6 +56,7 @@ def plan_fit_job(store: FeatureStore, config: Config, *, calibrated: bool = True
         _anchors_stage(fit),
         _routes_stage(fit),
         _calibrate_stage(fit),
+        *_company_stage(fit),
         _label_stage(fit),
         *imagine_stage(fit),
         *choose_stage(fit),
@@ -189,6 +190,17 @@ def _calibrate_stage(fit: FitSizes) -> StagePlan:
     return stage_of("calibrate", n_views, (read, written), need, fit.rows_setting)
 
 
+def _company_stage(fit: FitSizes) -> list[StagePlan]:
+    if fit.n_company == 0:
+        return []
+    n_rows = fit.part_rows[0]
+    need = fit.points(n_rows) + table("values", n_rows, 10 * fit.n_views, 1) + fit.company(n_rows)
+    need += amount("anchors", 3 * fit.anchor_bytes)
+    read = fit.first_bytes + fit.anchor_bytes + fit.n_views * 4 * 8 * n_rows
+    moved = (read, fit.company_bytes + 2 * 8 * n_rows * fit.n_views)
+    return [stage_of("company", 1, moved, need, fit.rows_setting)]
+
+
 def _label_stage(fit: FitSizes) -> StagePlan:
     at_once, n_efforts = min(fit.largest, ROUTE_BLOCK_ROWS), fit.n_sets
     if not fit.config.two_passes:
@@ -196,6 +208,8 @@ def _label_stage(fit: FitSizes) -> StagePlan:
     need = table("efforts", at_once, n_efforts, EFFORT_COPIES)
     need += table("efforts held", fit.largest, fit.n_views * n_efforts, 1)
     need += table("values", fit.largest, 2 * fit.n_views + 4, 2)
+    if fit.n_company and fit.n_parts > 1:
+        need += fit.points(fit.largest) + fit.company(fit.largest)
     read = fit.n_views * (8 * fit.n_labelled * n_efforts + fit.n_parts * 8 * fit.part_rows[0])
     written = 8 * fit.n_labelled * (1 + fit.n_views)
     return stage_of("label", fit.n_parts, (read, written), need, fit.rows_setting)

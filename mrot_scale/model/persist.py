@@ -10,6 +10,7 @@ from mrot_scale.config import Method, MethodConfig, ViewConfig
 from mrot_scale.errors import ConfigError, DamagedModelError
 from mrot_scale.method.anchors import AnchorSet
 from mrot_scale.method.calibrate import Calibration
+from mrot_scale.method.company import Company
 from mrot_scale.method.views import View, ViewSpec
 from mrot_scale.model.columns import feature_names, numeric_schema, origin_of, schema_of
 from mrot_scale.model.directory import ModelFiles
@@ -25,6 +26,8 @@ from mrot_scale.versions import version_of
 
 Floats = NDArray[np.float64]
 Ids = NDArray[np.int64]
+
+COMPANY_ARRAYS = ("rows", "rarity", "reach")
 
 METHODS: tuple[Method, ...] = ("model", "effort")
 _LONGEST_REASON = 300
@@ -69,6 +72,9 @@ def model_files(model: FittedModel, extra: dict[str, Any] | None = None) -> Mode
         files.put_array("bins.counts", model.bins.counts)
     for number, view in enumerate(model.views):
         _put_view(files, f"view{number}", view)
+    if model.company is not None:
+        for name in COMPANY_ARRAYS:
+            files.put_array(f"company.{name}", getattr(model.company, name))
     for method in METHODS:
         _put_calibration(files, f"last.{method}", model.last[method])
         files.put_array(f"training-scores.{method}", model.training_scores[method])
@@ -105,19 +111,20 @@ def model_of(files: ModelFiles) -> tuple[FittedModel, dict[str, Any]]:
     header = files.json("model.json")
     config = MethodConfig.model_validate(header["config"])
     fill = files.array("fill", np.float64, 1)
+    views = tuple(
+        _view(files, f"view{number}", view, len(fill)) for number, view in enumerate(config.views)
+    )
     model = FittedModel(
         config=config,
         feature_names=feature_names(header, len(fill)),
         fill=fill,
-        views=tuple(
-            _view(files, f"view{number}", view, len(fill))
-            for number, view in enumerate(config.views)
-        ),
+        views=views,
         score_model=score_model_from(files, header["score_model"], config, len(fill)),
         last={m: _calibration(files, f"last.{m}") for m in METHODS},
         training_scores={m: _training_scores(files, m) for m in METHODS},
         origin=origin_of(files, len(fill)),
         schema=schema_of(files, len(fill)),
+        company=_company(files, config, views),
         bins=_bins(files, len(fill)),
     )
     return model, _extra(header["extra"])
@@ -133,6 +140,22 @@ def _bins(files: ModelFiles, n_features: int) -> Bins | None:
     if not fit or (np.diff(edges, axis=1) < 0).any() or (counts < 0).any():
         raise DamagedModelError(f"bins do not describe {n_features} columns.")
     return Bins(edges, counts)
+
+
+def _company(
+    files: ModelFiles, config: MethodConfig, views: tuple[FittedView, ...]
+) -> Company | None:
+    """Return the rows that others share their rarity with, where the model has them."""
+    if "company.rows.npy" not in files or config.company_view is None:
+        return None
+    rows = files.array("company.rows", np.float64, 2)
+    rarity = files.array("company.rarity", np.float64, 2)
+    reach = files.array("company.reach", np.float64, 1)
+    width = views[config.company_view].anchors[0].rows.shape[1]
+    fit = rarity.shape == (len(rows), len(views)) and reach.shape == rows.shape[:1]
+    if not fit or rows.shape[1] != width or len(rows) < 2 or (reach < 0).any():
+        raise DamagedModelError("company does not fit the views of the model.")
+    return Company(rows, rarity, reach, min(config.company, len(rows) - 1))
 
 
 def _extra(found: Any) -> dict[str, Any]:

@@ -158,12 +158,13 @@ def _rotated_sheet(n_rows: int, *, seed: int = 0) -> Floats:
 
 @pytest.fixture(scope="module")
 def hybrid() -> MROT:
-    return MROT(views=["none"], repeats=4, anchor_sets=4).fit(_rotated_sheet(600))
+    return MROT(views=["none"], repeats=4, anchor_sets=4, company=0).fit(_rotated_sheet(600))
 
 
 @pytest.fixture(scope="module")
 def plain() -> MROT:
-    return MROT(views=["none"], repeats=4, anchor_sets=4, hybrid="never").fit(_rotated_sheet(600))
+    settings: dict[str, Any] = {"repeats": 4, "anchor_sets": 4, "company": 0}
+    return MROT(views=["none"], hybrid="never", **settings).fit(_rotated_sheet(600))
 
 
 def _agreement(fitted: MROT, rows: Floats) -> float:

@@ -1,0 +1,101 @@
+"""Rows that keep company share their rarity.
+
+The effort of a single row is a noisy witness of how thin the region is that it lies in. Its
+neighbours in the sample bear witness to the same region, so their rarities are averaged with its
+own. A neighbour counts fully where the row lies within that neighbour's own reach, and ever less
+the farther away it is: a row that stands alone keeps the rarity it has.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mrot_scale.method.nearest import Found, NearestRows
+
+Floats = NDArray[np.float64]
+Ids = NDArray[np.int64]
+
+COMPANY_ROWS = 20_000
+"""Most rows of the sample that company is found among."""
+
+
+@dataclass(frozen=True)
+class Company:
+    """Rows of the sample in the coordinates of one view, with how rare they are in all views."""
+
+    rows: Floats
+    """(m, q)."""
+
+    rarity: Floats
+    """As rows never seen would have it, (m, views)."""
+
+    reach: Floats
+    """Squared distance of each to the last of its own neighbours, (m,)."""
+
+    count: int
+    """Neighbours that a row is averaged with."""
+
+    @cached_property
+    def _nearest(self) -> NearestRows:
+        return NearestRows(self.rows)
+
+    def shared(self, points: Floats, rarity: Floats, *, threads: int = 1) -> Floats:
+        """Return the rarity of points never seen, (n, views), averaged with that of neighbours."""
+        return self.averaged(rarity, self._nearest.search(points, self.count, threads=threads))
+
+    def averaged(self, rarity: Floats, found: Found) -> Floats:
+        """Return rarities averaged with those of the neighbours found."""
+        ids, squared = found
+        total, weights = rarity.copy(), np.ones(len(rarity))
+        for place, apart in zip(ids.T, squared.T, strict=True):  # one by one: the same bits always
+            weight = weight_of(self.reach[place], apart)
+            total += weight[:, None] * self.rarity[place]
+            weights += weight
+        return total / weights[:, None]
+
+
+def weight_of(reach: Floats, squared: Floats) -> Floats:
+    """Return how much neighbours count: 1 within their reach, beyond it (reach / distance)^4."""
+    ratio = np.divide(reach, squared, out=np.ones_like(squared), where=squared > reach)
+    return np.asarray(np.square(ratio))
+
+
+def without(places: Ids, found: Found) -> Found:
+    """Return the neighbours without the row of its own place, or without the last."""
+    ids, squared = found
+    own = ids == places[:, None]
+    own[:, -1] |= ~own.any(axis=1)
+    kept = (len(ids), ids.shape[1] - 1)
+    return ids[~own].reshape(kept), squared[~own].reshape(kept)
+
+
+@dataclass(frozen=True)
+class Shared:
+    """The company that a sample keeps, and the rarities of its rows once shared, (n, views)."""
+
+    company: Company
+    seen: Floats
+    """As scoring the sample again gives them: a row finds itself."""
+
+    unseen: Floats
+    """As rows never seen would get them: a row is left out of its own company."""
+
+
+def share_in_sample(
+    points: Floats, drawn: Ids, seen: Floats, unseen: Floats, count: int, *, threads: int = 1
+) -> Shared:
+    """Return the company that the rows drawn from a sample make, and what all its rows share.
+
+    `drawn` are row numbers of the sample, ascending. One search serves all.
+    """
+    count = min(count, len(drawn) - 1)
+    ids, squared = NearestRows(points[drawn]).search(points, count + 1, threads=threads)
+    places = np.full(len(points), -1)
+    places[drawn] = np.arange(len(drawn))
+    others = without(places, (ids, squared))
+    reach = np.minimum(others[1][drawn, -1], np.finfo(np.float64).max)  # files hold no infinity
+    company = Company(points[drawn], unseen[drawn], reach, count)
+    again = company.averaged(seen, (ids[:, :-1], squared[:, :-1]))
+    return Shared(company, again, company.averaged(unseen, others))
