@@ -52,7 +52,7 @@ def encoded_rows(model: FittedModel, table: Any) -> tuple[NDArray[np.float64], S
     """Return rows as the model would see them after an ingest like it, and their columns."""
     schema = model_schema(model)
     stream = open_source(_with_vectors(table, schema))
-    choice = choose_columns(stream.schema, like=schema)
+    choice = choose_columns(stream.schema, like=schema, keep=())
     batches = list(stream.read(choice.features))
     if not batches:
         raise DataError("There are 0 rows to score.")

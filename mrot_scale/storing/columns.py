@@ -1,5 +1,6 @@
 """From Arrow columns to features: numbers as they are, times in cycles, categories as codes."""
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ _LARGEST_WHOLE = 2**53
 _LARGEST_LOSS = 0.01
 
 
+@lru_cache(256)
 def kind_of(arrow_type: Any) -> Kind | None:
     """Return what a column of this type becomes; None where nothing sensible."""
     types = pa.types

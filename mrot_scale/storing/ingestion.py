@@ -144,9 +144,9 @@ def _listed_reasons(reasons: Mapping[str, str]) -> str:
 
 def _columns_like(like: Schema, schema: Any) -> list[str]:
     """Return the columns a model or store knows, after checking that they are here."""
-    problems = []
+    problems, there = [], set(schema.names)
     for column in like.columns:
-        if column.name not in schema.names:
+        if column.name not in there:
             problems.append(f"column {column.name!r} is missing")
             continue
         found = schema.field(column.name).type
