@@ -124,6 +124,7 @@ FACTORS = {
         common={"views": [_NONE, _ROBUST]},
     ),
     "first_alpha": Factor("Zone mass of the first pass", _each("first_alpha", 0.04, 0.16, 0.3)),
+    "company": Factor("Neighbours that share their rarity", _each("company", 0, 5, 20, 50)),
 }
 """By the names the command line uses."""
 

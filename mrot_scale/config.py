@@ -137,6 +137,12 @@ class ViewConfig(Settings):
             raise ValueError("relative is about neighbours in all columns: leave separate out")
         return self
 
+    @property
+    def suits_company(self) -> tuple[bool, bool]:
+        """Whether it has all columns, and whether it draws in values far out."""
+        scalings = (self.scaling,) if isinstance(self.scaling, str) else self.scaling
+        return self.columns is None, all(s in ("robust", "gentle") for s in scalings)
+
     def is_for(self, tables: Literal["narrow", "wide"]) -> bool:
         """Return whether the view looks at such tables."""
         return self.tables in ("any", tables)
@@ -324,12 +330,13 @@ class MethodConfig(Settings):
 
     @property
     def company_view(self) -> int | None:
-        """Number of the view in which rows keep company, one that draws in far values if there is
-        any; None where rows keep none."""
+        """Number of the view in which rows keep company; None where they keep none.
+
+        One of all columns, that draws in values far out, if there is any.
+        """
         if self.company == 0 or not self.two_passes or any(view.relative for view in self.views):
             return None
-        squashed = [i for i in self.batch_views if self.views[i].scaling in ("robust", "gentle")]
-        return (squashed or list(self.batch_views))[0]
+        return max(self.batch_views, key=lambda i: (*self.views[i].suits_company, -i))
 
 
 class StoreConfig(Settings):

@@ -148,7 +148,8 @@ def fit_rows(
     standings = stand_stage(points if config.two_passes else met, efforts, setup)
     standings, company = company_stage(points, standings, setup)
     rarity = np.column_stack([s.target_rarity for s in standings])
-    taught = Lesson(sample, fit_targets(rarity).shares(rarity), rarity)
+    targets = fit_targets(rarity, shared=company is not None)
+    taught = Lesson(sample, targets.shares(rarity), rarity)
     score_model, unseen = train_stage(taught, setup, regressor, standings, company)
     model = assemble(taught, config, fill, standings, company, score_model, unseen)
     model = replace(model, feature_names=feature_names, origin=origin)
@@ -333,7 +334,7 @@ def company_stage(
     view = setup.config.company_view
     if view is None:
         return standings, None
-    shared = share_rarity(points[view].rows, standings, setup.config, setup.threads)
+    shared = share_rarity(points[view].rows, view, standings, setup.config, setup.threads)
     return with_shared(standings, shared.seen, shared.unseen), shared.company
 
 
@@ -394,7 +395,8 @@ def lesson_of(
     """Return any rows with the targets that their efforts against anchors give."""
     unseen = np.column_stack([s.unseen_rarity for s in standings])
     rarity = view_rarities([s.fitted for s in standings], config, rows, company)
-    return Lesson(rows, fit_targets(unseen).shares(rarity), rarity)
+    targets = fit_targets(unseen, shared=company is not None)
+    return Lesson(rows, targets.shares(rarity), rarity)
 
 
 def assemble(

@@ -84,7 +84,7 @@ def view_rarities(
             routes = view.routes(rows[block], problem, threads)
             found[block, number] = view.rarity(routes, problem)
         if company is not None:
-            points = views[config.company_view or 0].view.apply(rows[block])
+            points = views[company.view].view.apply(rows[block])
             found[block] = company.shared(points, found[block], threads=threads)
     return found
 

@@ -89,14 +89,17 @@ def stand_by_routes(
 
 
 def share_rarity(
-    points: Floats, standings: Sequence[Standing], config: MethodConfig, threads: int = 1
+    points: Floats, view: int, standings: Sequence[Standing], config: MethodConfig, threads: int = 1
 ) -> Shared:
-    """Return the company the sample keeps in the view of these points, and what its rows share."""
+    """Return the company the sample keeps, in a view of these points, and what its rows share."""
     order = generator(config.seed, "company").permutation(len(points))
     seen = np.column_stack([s.seen_rarity for s in standings])
     unseen = np.column_stack([s.unseen_rarity for s in standings])
     drawn = np.sort(order[:COMPANY_ROWS])
-    return share_in_sample(points, drawn, seen, unseen, config.company, threads=threads)
+    rarities = (seen, unseen)
+    return share_in_sample(
+        points, drawn, rarities, view=view, wanted=config.company, threads=threads
+    )
 
 
 def with_shared(standings: Sequence[Standing], seen: Floats, unseen: Floats) -> list[Standing]:
@@ -165,7 +168,7 @@ class Targets:
     """The map from a row's rarities to what the score model learns."""
 
     calibration: Calibration | None
-    """Of the combined rarity; None for one view, which is its own ranking."""
+    """Of the combined rarity; None for one view of rows that share nothing: it is a share."""
 
     def shares(self, rarity: Floats) -> Floats:
         """Return the share of rows less anomalous, in (0, 1), for rarities (n, views)."""
@@ -175,9 +178,9 @@ class Targets:
         return np.asarray(-np.expm1(-combined))
 
 
-def fit_targets(rarity: Floats) -> Targets:
-    """Return the targets fitted to the sample's rarities in each view."""
-    if rarity.shape[1] == 1:
+def fit_targets(rarity: Floats, *, shared: bool = False) -> Targets:
+    """Return the targets fitted to the sample's rarities in each view, shared or not."""
+    if rarity.shape[1] == 1 and not shared:
         return Targets(None)
     return Targets(calibrate_values(combine_views(rarity), smoothing=1.0))
 

@@ -330,7 +330,7 @@ def share_company(
     view = config.company_view
     assert view is not None  # there is no such task otherwise
     points = standings[view].fitted.view.apply(work.array(part, "rows"))
-    shared = share_rarity(points, standings, config)
+    shared = share_rarity(points, view, standings, config)
     put_company(work.attempt, shared.company)
     work.attempt.put_array("seen", shared.seen)
     work.attempt.put_array("unseen", shared.unseen)
@@ -363,7 +363,8 @@ def label_rows(
         rarity = np.column_stack([_rarity(work, part, method, *pair) for pair in pairs])
         rarity = _shared(work, part, method, learnt, company, rarity)
     work.attempt.put_array("rarity", rarity)
-    work.attempt.put_array("shares", fit_targets(of_sample).shares(rarity))
+    targets = fit_targets(of_sample, shared=company is not None)
+    work.attempt.put_array("shares", targets.shares(rarity))
     return work.attempt.record()
 
 
@@ -372,15 +373,18 @@ def _shared(
 ) -> Floats:
     """Return the rarities of a part's rows averaged with those of their neighbours, if any."""
     config = _method(method)
-    kept, view = _company(work, config, company), config.company_view
-    if kept is None or view is None:
+    kept = _company(work, config, company)
+    if kept is None:
         return rarity
-    points = view_from(work, learnt[view], config.views[view]).apply(work.array(part, "rows"))
-    return kept.shared(points, rarity)
+    view = view_from(work, learnt[kept.view], config.views[kept.view])
+    return kept.shared(view.apply(work.array(part, "rows")), rarity)
 
 
 def _company(work: Work, config: MethodConfig, record: Json | None) -> Company | None:
-    return None if record is None else company_from(work, record, config.company)
+    view = config.company_view
+    if record is None or view is None:
+        return None
+    return company_from(work, record, view, config.company)
 
 
 def _maps(work: Work, view: Json) -> tuple[Calibration, ...]:

@@ -72,7 +72,7 @@ def put_company(attempt: Attempt, company: Company) -> None:
         attempt.put_array(f"company-{name}", getattr(company, name))
 
 
-def company_from(work: Work, record: object, count: int) -> Company:
-    """Return the company a record holds, in which so many neighbours count."""
+def company_from(work: Work, record: object, view: int, wanted: int) -> Company:
+    """Return the company a record holds, in a view, in which so many neighbours count."""
     rows, rarity, reach = (work.array(record, f"company-{name}") for name in _COMPANY_ARRAYS)
-    return Company(rows, rarity, reach, min(count, len(rows) - 1))
+    return Company(rows, rarity, reach, view, wanted)

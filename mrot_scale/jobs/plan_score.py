@@ -95,6 +95,8 @@ def _score_need(model: FittedModel, n_rows: int, options: ScoreOptions) -> Need:
     need = table("block", min(n_rows, BLOCK_ROWS), model.n_features, copies)
     anchors = [a.rows for view in model.views for a in view.anchors]
     n_bytes = 2 * BOOSTER_BYTES + 2 * sum(rows.nbytes for rows in anchors)
+    if model.company is not None:
+        n_bytes += 3 * model.company.rows.nbytes
     if isinstance(model.score_model, SklearnModel):
         n_bytes += 4 * model.score_model.rows.nbytes
     need += amount("model", n_bytes)

@@ -72,6 +72,7 @@ def _view_seconds(fit: FitSizes, stages: dict[str, StagePlan]) -> dict[str, floa
         "anchors": sum(n * s.anchor_set for n, s in zip(sets, per_view, strict=True)) + seen,
         "routes": n_routed * routed + seen,
         "company": fit.part_rows[0] * shared + 1.0,
+        "label": (fit.n_labelled - fit.part_rows[0]) * shared,
         "imagine": fit.n_imagined * (routed + shared) + 0.1,
         "mix": MIXED_ROWS * (routed + shared) + 0.1,
         "validate": fit.held_rows * (routed + shared) + 0.2,

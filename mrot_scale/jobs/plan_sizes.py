@@ -174,7 +174,8 @@ class FitSizes:
     @property
     def company_width(self) -> int:
         """Coordinates in which rows keep company."""
-        return self.widths[self.config.company_view or 0]
+        view = self.config.company_view
+        return 0 if view is None else self.widths[view]
 
     @property
     def company_bytes(self) -> int:
@@ -214,7 +215,8 @@ class FitSizes:
 
     def rarities(self, n_rows: int) -> Need:
         """Memory to send rows to all anchors and find how rare their efforts are."""
-        return self.routes(n_rows) + routed_efforts(n_rows, self.n_sets) + self.company(n_rows)
+        need = self.routes(n_rows) + routed_efforts(n_rows, self.n_sets)
+        return need + self.company(n_rows) if self.n_company else need
 
     def company(self, n_rows: int) -> Need:
         """Memory to share the rarity of rows with their neighbours."""

@@ -20,6 +20,9 @@ Ids = NDArray[np.int64]
 COMPANY_ROWS = 20_000
 """Most rows of the sample that company is found among."""
 
+_ROWS_PER_NEIGHBOUR = 4
+"""Fewest rows for each neighbour that counts: if all of them were, all rows would be alike."""
+
 
 @dataclass(frozen=True)
 class Company:
@@ -34,8 +37,16 @@ class Company:
     reach: Floats
     """Squared distance of each to the last of its own neighbours, (m,)."""
 
-    count: int
-    """Neighbours that a row is averaged with."""
+    view: int
+    """Number of that view."""
+
+    wanted: int
+    """Neighbours that a row is averaged with, where there are rows enough."""
+
+    @property
+    def count(self) -> int:
+        """Neighbours that a row is averaged with."""
+        return company_count(len(self.rows), self.wanted)
 
     @cached_property
     def _nearest(self) -> NearestRows:
@@ -54,6 +65,11 @@ class Company:
             total += weight[:, None] * self.rarity[place]
             weights += weight
         return total / weights[:, None]
+
+
+def company_count(n_rows: int, wanted: int) -> int:
+    """Return how many neighbours count among so many rows."""
+    return max(1, min(wanted, n_rows // _ROWS_PER_NEIGHBOUR))
 
 
 def weight_of(reach: Floats, squared: Floats) -> Floats:
@@ -84,18 +100,26 @@ class Shared:
 
 
 def share_in_sample(
-    points: Floats, drawn: Ids, seen: Floats, unseen: Floats, count: int, *, threads: int = 1
+    points: Floats,
+    drawn: Ids,
+    rarities: tuple[Floats, Floats],
+    *,
+    view: int,
+    wanted: int,
+    threads: int = 1,
 ) -> Shared:
     """Return the company that the rows drawn from a sample make, and what all its rows share.
 
-    `drawn` are row numbers of the sample, ascending. One search serves all.
+    `drawn` are row numbers of the sample, ascending; `rarities` are those of all its rows, seen and
+    unseen. One search serves all.
     """
-    count = min(count, len(drawn) - 1)
+    seen, unseen = rarities
+    count = company_count(len(drawn), wanted)
     ids, squared = NearestRows(points[drawn]).search(points, count + 1, threads=threads)
     places = np.full(len(points), -1)
     places[drawn] = np.arange(len(drawn))
     others = without(places, (ids, squared))
     reach = np.minimum(others[1][drawn, -1], np.finfo(np.float64).max)  # files hold no infinity
-    company = Company(points[drawn], unseen[drawn], reach, count)
+    company = Company(points[drawn], unseen[drawn], reach, view, wanted)
     again = company.averaged(seen, (ids[:, :-1], squared[:, :-1]))
     return Shared(company, again, company.averaged(unseen, others))

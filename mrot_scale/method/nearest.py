@@ -1,4 +1,4 @@
-"""The nearest of some thousand rows, exactly: the same for any company that a row is asked in.
+"""The nearest of some thousand rows, exactly: the same whatever other points are asked for.
 
 Rows are kept in regions of near ones, and a region is passed over whose box lies farther away than
 what was found already. Boxes are measured as rows are, column after column, and rounding never
@@ -45,8 +45,11 @@ class NearestRows:
         """
         if len(points) >= WORTH_COMPILING and can_route():
             compile_search()
-        blocks = np.array_split(points, max(1, min(threads, len(points) // WORTH_COMPILING)))
         find = self._by_regions if _is_compiled() else self._by_all
+        n_blocks = min(threads, len(points) // WORTH_COMPILING)
+        if n_blocks <= 1:
+            return find(points, count)
+        blocks, _ = np.array_split(points, n_blocks), self._regions  # made once, before threads ask
         with ThreadPoolExecutor(threads) as pool:
             parts = list(pool.map(lambda block: find(block, count), blocks))
         return np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts])

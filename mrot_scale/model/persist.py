@@ -27,8 +27,6 @@ from mrot_scale.versions import version_of
 Floats = NDArray[np.float64]
 Ids = NDArray[np.int64]
 
-COMPANY_ARRAYS = ("rows", "rarity", "reach")
-
 METHODS: tuple[Method, ...] = ("model", "effort")
 _LONGEST_REASON = 300
 _STRUCTURAL = (
@@ -58,6 +56,7 @@ def model_files(model: FittedModel, extra: dict[str, Any] | None = None) -> Mode
             "config": model.config.model_dump(mode="json"),
             "feature_names": model.feature_names,
             "score_model": model.score_model.kind,
+            "company_view": None if model.company is None else model.company.view,
             "versions": library_versions(),
             "extra": extra or {},
         },
@@ -73,7 +72,7 @@ def model_files(model: FittedModel, extra: dict[str, Any] | None = None) -> Mode
     for number, view in enumerate(model.views):
         _put_view(files, f"view{number}", view)
     if model.company is not None:
-        for name in COMPANY_ARRAYS:
+        for name in ("rows", "rarity", "reach"):
             files.put_array(f"company.{name}", getattr(model.company, name))
     for method in METHODS:
         _put_calibration(files, f"last.{method}", model.last[method])
@@ -124,7 +123,7 @@ def model_of(files: ModelFiles) -> tuple[FittedModel, dict[str, Any]]:
         training_scores={m: _training_scores(files, m) for m in METHODS},
         origin=origin_of(files, len(fill)),
         schema=schema_of(files, len(fill)),
-        company=_company(files, config, views),
+        company=_company(files, header.get("company_view"), config, views),
         bins=_bins(files, len(fill)),
     )
     return model, _extra(header["extra"])
@@ -143,19 +142,21 @@ def _bins(files: ModelFiles, n_features: int) -> Bins | None:
 
 
 def _company(
-    files: ModelFiles, config: MethodConfig, views: tuple[FittedView, ...]
+    files: ModelFiles, view: Any, config: MethodConfig, views: tuple[FittedView, ...]
 ) -> Company | None:
     """Return the rows that others share their rarity with, where the model has them."""
-    if "company.rows.npy" not in files or config.company_view is None:
+    if view is None:
         return None
+    if type(view) is not int or not 0 <= view < len(views):
+        raise DamagedModelError(f"model.json: company_view cannot be {shown(view)}.")
     rows = files.array("company.rows", np.float64, 2)
     rarity = files.array("company.rarity", np.float64, 2)
     reach = files.array("company.reach", np.float64, 1)
-    width = views[config.company_view].anchors[0].rows.shape[1]
+    width = views[view].anchors[0].rows.shape[1]
     fit = rarity.shape == (len(rows), len(views)) and reach.shape == rows.shape[:1]
     if not fit or rows.shape[1] != width or len(rows) < 2 or (reach < 0).any():
         raise DamagedModelError("company does not fit the views of the model.")
-    return Company(rows, rarity, reach, min(config.company, len(rows) - 1))
+    return Company(rows, rarity, reach, view, config.company)
 
 
 def _extra(found: Any) -> dict[str, Any]:

@@ -1,5 +1,7 @@
 """Rarities averaged with those of neighbours, against a loop that says what is meant."""
 
+import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -47,7 +49,7 @@ def _sample(seed: int, n_rows: int = 80) -> tuple[Floats, Floats, Floats]:
 def test_shared_rarities_are_the_weighted_means_they_are_said_to_be(seed: int) -> None:
     points, seen, unseen = _sample(seed)
     drawn = np.sort(np.random.default_rng(seed).permutation(80)[:60])
-    shared = share_in_sample(points, drawn, seen, unseen, 5)
+    shared = share_in_sample(points, drawn, (seen, unseen), view=0, wanted=5)
     company = shared.company
     np.testing.assert_array_equal(company.rows, points[drawn])
     np.testing.assert_array_equal(company.rarity, unseen[drawn])
@@ -70,16 +72,16 @@ def test_shared_rarities_are_the_weighted_means_they_are_said_to_be(seed: int) -
 @examples(60)
 def test_shared_rarities_stay_among_those_that_are_shared(cloud: Floats, count: int) -> None:
     rarity = np.random.default_rng(len(cloud)).exponential(size=(len(cloud), 2))
-    shared = share_in_sample(cloud, np.arange(len(cloud)), rarity, rarity, count)
+    shared = share_in_sample(cloud, np.arange(len(cloud)), (rarity, rarity), view=0, wanted=count)
     for found in (shared.seen, shared.unseen):
         assert (found >= rarity.min(axis=0) - 1e-12).all()
         assert (found <= rarity.max(axis=0) + 1e-12).all()
-    assert shared.company.count == min(count, len(cloud) - 1)
+    assert 1 <= shared.company.count <= min(count, len(cloud) // 4 + 1)
 
 
 def test_a_row_that_stands_alone_keeps_its_rarity() -> None:
     points, _, rarity = _sample(7)
-    company = share_in_sample(points, np.arange(80), rarity, rarity, 8).company
+    company = share_in_sample(points, np.arange(80), (rarity, rarity), view=0, wanted=8).company
     own = np.array([[9.0, 1.0]])
     far = company.shared(np.full((1, 3), 1e4), own)
     near = company.shared(np.zeros((1, 3)), own)
@@ -93,7 +95,7 @@ def test_members_of_a_group_share_what_single_ones_do_not_show() -> None:
     points = np.concatenate([rng.normal(size=(200, 2)), 6.0 + 0.1 * rng.normal(size=(10, 2))])
     rarity = np.ones((210, 1))
     rarity[200:205] = 7.0
-    shared = share_in_sample(points, np.arange(210), rarity, rarity, 9)
+    shared = share_in_sample(points, np.arange(210), (rarity, rarity), view=0, wanted=9)
     assert shared.unseen[200:].min() > 3.0
     assert shared.unseen[:200].max() < 1.5
 
@@ -132,6 +134,10 @@ FEW: dict[str, Any] = {"repeats": 2, "anchor_sets": 2, "hybrid": "never", "metho
         ({"distrust": 0.0}, None),
         ({"batch_rows": None}, None),
         ({"views": [{"relative": True}]}, None),
+        ({"views": ["none", {"scaling": "robust", "columns": [2]}]}, 0),
+        ({"views": [{"columns": [0, 1]}, {"columns": [2], "scaling": "none"}]}, 0),
+        ({"views": ["none", {"scaling": ["robust", "gentle", "gentle"]}]}, 1),
+        ({"views": ["none", {"scaling": ["robust", "none", "gentle"]}]}, 0),
     ],
 )
 def test_rows_keep_company_in_a_scaled_view_after_a_first_pass(
@@ -163,6 +169,47 @@ def test_scores_of_unseen_rows_are_shared_and_depend_on_no_other_row() -> None:
     np.testing.assert_array_equal(shared.anomaly_score(tonight), one_by_one)
 
 
+@pytest.mark.parametrize("n_rows", [5, 9, 15, 21, 22, 40])
+def test_an_outlier_of_few_rows_is_still_one(n_rows: int) -> None:
+    """Were all rows each other's neighbours, all would share one rarity."""
+    rows = normal_rows(n_rows, 3)
+    rows[3] += 9.0
+    detector = MROT(**FEW).fit(rows)
+    company = detector.model_.company
+    assert company is not None
+    assert company.count <= max(1, n_rows // 4)
+    assert detector.anomaly_score(rows).argmax() == 3
+
+
+@pytest.mark.parametrize("views", [["none"], [{"whiten": 2}], ["none", {"columns": [0, 2]}]])
+def test_any_view_may_be_that_of_company(views: list[Any], tmp_path: Path) -> None:
+    rows = normal_rows(120, 3)
+    detector = MROT(views=views, **FEW).fit(rows)
+    detector.save(tmp_path / "model")
+    again = MROT.load(tmp_path / "model").model_
+    assert again.company is not None
+    assert again.company.view == detector.model_.company.view  # type: ignore[union-attr]
+    for method in ("model", "effort"):
+        expected = detector.model_.score(rows, method)
+        np.testing.assert_array_equal(again.score(rows, method), expected)
+
+
+def test_targets_of_one_view_are_shares_though_rarities_are_shared() -> None:
+    rows = normal_rows(400, 3)
+    detector = MROT(views=["robust"], **FEW).fit(rows)
+    scores = detector.anomaly_score(normal_rows(400, 3), method="model")
+    for share in (0.25, 0.5, 0.75):
+        assert (scores < share).mean() == pytest.approx(share, abs=0.1)
+
+
+@pytest.mark.parametrize("view", [-1, 3, "1", 0.5])
+def test_a_view_of_company_that_is_none_is_refused(view: Any) -> None:
+    files = model_files(MROT(**FEW).fit(normal_rows(60, 3)).model_)
+    files.put_json("model.json", files.json("model.json") | {"company_view": view})
+    with pytest.raises(DamagedModelError, match="company_view cannot be"):
+        model_of(files)
+
+
 @pytest.mark.parametrize("harm", ["rows", "rarity", "reach", "sign"])
 def test_company_that_does_not_fit_the_views_is_refused(harm: str) -> None:
     files = model_files(MROT(**FEW).fit(normal_rows(60, 3)).model_)
@@ -180,6 +227,9 @@ def test_models_of_before_company_was_kept_still_score() -> None:
     files = model_files(fitted)
     content = {n: c for n, c in files.content.items() if not n.startswith("company.")}
     assert len(content) == len(files.content) - 3
+    header = json.loads(content["model.json"])
+    del header["company_view"]
+    content["model.json"] = json.dumps(header).encode()
     before, _ = model_of(type(files).of(content))
     assert before.company is None
     assert np.isfinite(before.score(normal_rows(9, 3), "effort")).all()

@@ -78,7 +78,7 @@ def test_extreme_units_are_no_exception(search: Any, scale: float) -> None:
 
 
 @pytest.mark.parametrize("threads", [1, 3])
-def test_threads_and_company_change_nothing(threads: int) -> None:
+def test_threads_and_other_points_change_nothing(threads: int) -> None:
     rng = np.random.default_rng(6)
     rows, points = rng.normal(size=(400, 3)), rng.normal(size=(3_500, 3))
     searched = NearestRows(rows)
