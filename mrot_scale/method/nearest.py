@@ -2,7 +2,8 @@
 
 Rows are kept in regions of near ones, and a region is passed over whose box lies farther away than
 what was found already. Boxes are measured as rows are, column after column, and rounding never
-turns a smaller number into a larger one: none that counts is missed, whatever the last bit.
+turns a smaller number into a larger one: none that counts is missed, whatever the last bit. (FAISS
+answers in float32, rounded by how many points are asked for at once.)
 """
 
 from collections.abc import Callable
