@@ -16,9 +16,10 @@ from benchmarks.quality_sets import Split
 from benchmarks.smaller_splits import load_smaller
 from benchmarks.transport_scenarios import Floats
 from mrot_scale.errors import MrotError
-from mrot_scale.method.anchors import draw_anchor_batches, fit_anchor_set, route_matrix
+from mrot_scale.method.anchors import fit_anchor_set, route_matrix
 from mrot_scale.method.batches import fitting_batch_rows
 from mrot_scale.method.efforts import Problem, effort_floor, mean_log_efforts
+from mrot_scale.method.strata import draw_evenly
 from mrot_scale.method.views import Scaling, ViewSpec, fit_view
 
 Record = dict[str, Any]
@@ -62,8 +63,8 @@ def anchor_sides(train: Floats, test: Floats, alpha: float, seed: int) -> dict[s
     problem = Problem(alpha=alpha)
     size = fitting_batch_rows(len(train), ANCHOR_ROWS, alpha, None)
     anchors = [
-        fit_anchor_set(train[batch.rows], batch.rows, problem, str(batch))
-        for batch in draw_anchor_batches(len(train), size, ANCHOR_SETS, seed)
+        fit_anchor_set(train[rows], rows, problem, f"set {number}")
+        for number, rows in enumerate(draw_evenly(train, size, ANCHOR_SETS, seed))
     ]
     # At the zone's own ceiling a row stays put: its effort is the distance to the zone's edge.
     edge = Problem(alpha=alpha, ceiling="zone")

@@ -16,7 +16,6 @@ from mrot_scale.errors import DataError
 from mrot_scale.imagined import mixed_rows
 from mrot_scale.method.anchors import (
     AnchorSet,
-    draw_anchor_batches,
     fit_anchor_set,
     route_matrix,
     separate_columns,
@@ -27,6 +26,7 @@ from mrot_scale.method.combine import combine_views
 from mrot_scale.method.company import Company
 from mrot_scale.method.efforts import Problem, solve_batches
 from mrot_scale.method.neighbours import Radii, ReferenceIndex
+from mrot_scale.method.strata import draw_evenly
 from mrot_scale.method.views import View, ViewSpec, fit_view
 from mrot_scale.model.choose import train_score_model
 from mrot_scale.model.hybrid import (
@@ -272,18 +272,32 @@ def view_anchors(points: Points, setup: Setup, trust: Ids | None = None) -> tupl
     # A constant column says nothing, and would count as much as the others.
     varying = varying_columns(points.rows)
     plan = anchor_plan(len(ids), len(varying), points.config, setup.config)
-    drawn = draw_anchor_batches(len(ids), plan.anchor_rows, plan.n_sets, setup.plan.seed)
+    seen = None if plan.columns is None else varying[plan.columns]
+    drawn = draw_anchors(points.rows[ids], plan, varying, setup.plan.seed)
     return tuple(
         fit_anchor_set(
-            points.rows[ids[b.rows]],
-            ids[b.rows],
+            points.rows[ids[rows]],
+            ids[rows],
             setup.problem_in(points),
             f"{points.name}anchor set {i}",
-            points.radii_of(ids[b.rows]),
-            None if plan.columns is None else varying[plan.columns[i : i + 1]],
+            points.radii_of(ids[rows]),
+            None if seen is None else seen[i : i + 1],
         )
-        for i, b in enumerate(drawn)
+        for i, rows in enumerate(drawn)
     )
+
+
+def draw_anchors(points: Floats, plan: "AnchorPlan", varying: Ids, seed: int) -> list[Ids]:
+    """Return the rows of each set, drawn evenly in the column that it sees, or in all of them."""
+    if plan.columns is None:
+        return draw_evenly(points, plan.anchor_rows, plan.n_sets, seed)
+    columns = np.unique(plan.columns).tolist()
+    n_alike = plan.n_sets // len(columns)
+    drawn = {
+        c: iter(draw_evenly(points[:, varying[[c]]], plan.anchor_rows, n_alike, seed, 1 + c))
+        for c in columns
+    }
+    return [next(drawn[c]) for c in plan.columns.tolist()]
 
 
 def varying_columns(rows: Floats) -> Ids:

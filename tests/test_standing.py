@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from mrot_scale.config import MethodConfig
-from mrot_scale.method.anchors import AnchorSet, draw_anchor_batches, fit_anchor_set, route_matrix
+from mrot_scale.method.anchors import AnchorSet, fit_anchor_set, route_matrix
 from mrot_scale.method.efforts import Problem, minibatch_efforts
+from mrot_scale.method.strata import draw_evenly
 from mrot_scale.method.views import View, ViewSpec, fit_view
 from mrot_scale.standing import (
     Targets,
@@ -47,12 +48,12 @@ def _solved(
 ) -> tuple[View, tuple[AnchorSet, ...], Floats]:
     view = fit_view(ViewSpec("none"), rows)
     points = view.apply(rows)
-    drawn = draw_anchor_batches(len(rows), size, n_sets, 0)
+    drawn = draw_evenly(points, size, n_sets, 0)
     sets = tuple(
         fit_anchor_set(
-            points[b.rows], b.rows, PROBLEM, "set", columns=np.array([i % 3]) if separate else None
+            points[ids], ids, PROBLEM, "set", columns=np.array([i % 3]) if separate else None
         )
-        for i, b in enumerate(drawn)
+        for i, ids in enumerate(drawn)
     )
     return view, sets, route_matrix(sets, points, PROBLEM)
 

@@ -86,6 +86,10 @@ FILES: dict[str, tuple[Entry, ...]] = {
             is_="Anchor sets: points, prices, row numbers in the sample.",
         ),
         _file(
+            "view<view>.anchor-slack.npy",
+            is_="For each set, what difference between priced routes is rounding.",
+        ),
+        _file(
             "view<view>.anchor-columns.npy",
             is_="The column that each set sees.",
             when="the view is `separate`",

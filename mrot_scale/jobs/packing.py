@@ -32,6 +32,7 @@ def put_anchors(attempt: Attempt, anchors: tuple[AnchorSet, ...]) -> None:
     attempt.put_array("anchor-v", np.stack([a.v for a in anchors]))
     attempt.put_array("anchor-ids", np.stack([a.ids for a in anchors]))
     attempt.put_array("anchor-eps", np.array([a.eps for a in anchors]))
+    attempt.put_array("anchor-slack", np.array([a.slack for a in anchors]))
     columns = [a.columns for a in anchors if a.columns is not None]
     seen = np.concatenate(columns) if columns else np.zeros(0, dtype=np.int64)
     attempt.put_array("anchor-columns", seen)
@@ -41,15 +42,15 @@ def put_anchors(attempt: Attempt, anchors: tuple[AnchorSet, ...]) -> None:
 
 def anchors_from(work: Work, record: object) -> tuple[AnchorSet, ...]:
     """Return the anchor sets a record holds."""
-    names = ("anchor-rows", "anchor-v", "anchor-ids", "anchor-eps")
+    names = ("anchor-rows", "anchor-v", "anchor-ids", "anchor-eps", "anchor-slack")
     arrays = [work.array(record, name) for name in names]
     columns = work.array(record, "anchor-columns")
     seen = columns[:, None] if len(columns) else [None] * len(arrays[0])
     efforts = work.array(record, "anchor-efforts")
     own = efforts if len(efforts) else [None] * len(arrays[0])
     return tuple(
-        AnchorSet(rows, v, ids, float(eps), among, paid)
-        for rows, v, ids, eps, among, paid in zip(*arrays, seen, own, strict=True)
+        AnchorSet(rows, v, ids, float(eps), among, paid, float(slack))
+        for rows, v, ids, eps, slack, among, paid in zip(*arrays, seen, own, strict=True)
     )
 
 

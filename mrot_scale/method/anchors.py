@@ -2,6 +2,10 @@
 
 A plan between `m` anchor rows leaves a price `v` at each anchor. A new row goes to the anchor
 outside its zone where distance less price is smallest, and its effort is the distance it travels.
+
+Where values repeat, prices make whole groups of anchors equally good: a value that many rows have
+must fill a rarer one next to it, and each of those rows may as well be the one to go there or to
+stay among its copies. Then it goes to the nearest; rounding does not decide.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,7 +17,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from mrot_scale.method.batches import Batch, BatchPlan, zone_count
+from mrot_scale.method.batches import zone_count
 from mrot_scale.method.cost import (
     Bools,
     coulomb_cost,
@@ -47,6 +51,9 @@ LIFT_COLUMNS = 1_024
 SEPARATE_COLUMNS = 32
 """Most columns that are looked at one by one."""
 
+SLACK = 1e-9
+"""Routes are equally good up to this share of the range of the prices, which is rounding."""
+
 _BLOCK_ROWS = 4_096
 _CANDIDATE_BLOCK = 512
 _SPARE_HITS = 8
@@ -76,6 +83,9 @@ class AnchorSet:
     """Effort of each anchor among the others, shape (m,): what the efforts of rows sent here are
     relative to. None where efforts stand for themselves."""
 
+    slack: float = 0.0
+    """Difference between priced routes that is rounding; 0 in models of before."""
+
     def among(self, rows: Floats) -> Floats:
         """Return rows of the view in the coordinates of this set."""
         return rows if self.columns is None else np.ascontiguousarray(rows[:, self.columns])
@@ -85,14 +95,6 @@ class AnchorSet:
         """Range of the prices in median squared distances."""
         unit = robust_scale(squared_distances(self.rows, self.rows))
         return float(self.v.max() - self.v.min()) / unit
-
-
-def draw_anchor_batches(n_rows: int, anchor_rows: int, n_sets: int, seed: int) -> list[Batch]:
-    """Return the rows of each anchor set, disjoint as far as the number of rows allows."""
-    per_repeat = max(1, n_rows // anchor_rows)
-    plan = BatchPlan(n_rows, anchor_rows, -(-n_sets // per_repeat), seed)
-    whole = (b for b in plan if bool(b.own.all()))
-    return [batch for batch, _ in zip(whole, range(n_sets), strict=False)]
 
 
 def separate_columns(n_columns: int, n_sets: int) -> Ids:
@@ -117,7 +119,8 @@ def fit_anchor_set(
     points = rows if columns is None else np.ascontiguousarray(rows[:, columns])
     cost = problem.cost(points, squared_radii=squared_radii)
     plan = solve_plan(cost, eps=problem.eps, name=name)
-    solved = AnchorSet(points, plan.v, ids, plan.eps, columns)
+    slack = SLACK * float(np.ptp(plan.v))
+    solved = AnchorSet(points, plan.v, ids, plan.eps, columns, slack=slack)
     if not problem.relative:
         return solved
     return replace(solved, efforts=_own_efforts(solved, plan, cost, problem))
@@ -187,9 +190,9 @@ def route_costs(
     if search == "compiled":
         count = _zone_count(len(anchors.rows), problem)
         if anchors.efforts is None:
-            return routes_outside_nearest(rows, anchors.rows, anchors.v, count)
+            return routes_outside_nearest(rows, anchors.rows, anchors.v, count, anchors.slack)
         levels = log_levels(anchors.efforts)
-        found, sums = routes_and_sums(rows, anchors.rows, anchors.v, count, levels)
+        found, sums = routes_and_sums(rows, anchors.rows, anchors.v, count, anchors.slack, levels)
         return relative_efforts(found, sums, count, anchors.efforts)
     blocks = range(0, len(rows), _BLOCK_ROWS)
     parts = [_dense_routes(anchors, rows[s : s + _BLOCK_ROWS], problem) for s in blocks]
@@ -236,17 +239,21 @@ def _routes_outside(D: Floats, zone: Bools, anchors: AnchorSet) -> Floats:
     """
     priced = D - anchors.v
     priced[zone] = np.inf
-    target = priced.argmin(axis=1)[:, None]
-    shut_in = np.isinf(np.take_along_axis(priced, target, axis=1))[:, 0]
-    return np.where(shut_in, D.max(axis=1), np.take_along_axis(D, target, axis=1)[:, 0])
+    shut_in = np.isinf(priced.min(axis=1))
+    return np.where(shut_in, D.max(axis=1), shortest_of_best(D, priced, anchors.slack))
+
+
+def shortest_of_best(cost: Floats, priced: Floats, slack: float) -> Floats:
+    """Return the least cost among each row's routes that are best after prices, but for slack."""
+    best = priced.min(axis=1, keepdims=True)
+    return np.asarray(np.where(priced <= best + slack, cost, np.inf).min(axis=1))
 
 
 def _routes_at(cost: Floats, anchors: AnchorSet) -> Floats:
     """Return the cost of each row's route: the cheapest after prices, or their soft mean."""
     if anchors.eps > 0:
         return _soft_routes(cost, anchors)
-    target = (cost - anchors.v).argmin(axis=1)
-    return np.asarray(cost[np.arange(len(cost)), target])
+    return shortest_of_best(cost, cost - anchors.v, anchors.slack)
 
 
 def zone_among_anchors(D: Floats, problem: Problem) -> Bools:
@@ -307,13 +314,12 @@ def _routes_among_hits(
     in_zone = (hits[:, :, None] == zone_ids[:, None, :]).any(axis=2)
     priced = hit_D - anchors.v[hits]
     open_priced = np.where(in_zone, np.inf, priced)
-    target = open_priced.argmin(axis=1)[:, None]
-    best = np.take_along_axis(open_priced, target, axis=1)[:, 0]
+    best = open_priced.min(axis=1)
     reach, farthest = np.where(inside, near_D, 0.0).max(axis=1), near_D.max(axis=1)
     margin = _FLOAT32_MARGIN * (farthest + np.abs(priced).max(axis=1))
-    doubtful = (farthest - reach < margin) | (priced.max(axis=1) - best < margin)
+    doubtful = (farthest - reach < margin) | (priced.max(axis=1) - best < margin + anchors.slack)
     doubtful &= fetched < len(anchors.rows)
-    found = np.take_along_axis(hit_D, target, axis=1)[:, 0]
+    found = shortest_of_best(hit_D, open_priced, anchors.slack)
     if anchors.efforts is not None:
         found = _relative(found, zone_ids, anchors.efforts)
     return found, doubtful | np.isinf(best)

@@ -39,7 +39,12 @@ def relative_efforts(
 
 
 def routes_and_sums(
-    rows: Floats, anchors: Floats, prices: Floats, zone_count: int, values: Floats
+    rows: Floats,
+    anchors: Floats,
+    prices: Floats,
+    zone_count: int,
+    slack: float,
+    values: Floats,
 ) -> tuple[Floats, Floats]:
     """Return the cost of each row's route, and the sum of the anchors' values over its zone.
 
@@ -49,12 +54,19 @@ def routes_and_sums(
     points = np.require(rows, requirements=["C", "W"])  # one kind of array: compiled once
     columns = np.array(anchors.T, order="C")
     kernel = compiled(_route_and_sum)
-    kernel(points, columns, np.array(prices), zone_count, np.array(values), found, sums)
+    kernel(points, columns, np.array(prices), zone_count, slack, np.array(values), found, sums)
     return found, sums
 
 
 def _route_and_sum(  # noqa: PLR0912 - one pass, compiled as a whole
-    rows: Any, columns: Any, prices: Any, zone_count: int, values: Any, found: Any, sums: Any
+    rows: Any,
+    columns: Any,
+    prices: Any,
+    zone_count: int,
+    slack: float,
+    values: Any,
+    found: Any,
+    sums: Any,
 ) -> None:
     n_anchors = columns.shape[1]
     distance, nearest = np.empty(n_anchors), np.empty(zone_count)
@@ -81,7 +93,7 @@ def _route_and_sum(  # noqa: PLR0912 - one pass, compiled as a whole
         for k in range(zone_count):
             if nearest[k] == edge:
                 room += 1
-        best, target, farthest, total = np.inf, -1, 0.0, 0.0
+        best, shortest, farthest, total = np.inf, np.inf, 0.0, 0.0
         for j in range(n_anchors):
             value = distance[j]
             farthest = max(farthest, value)
@@ -91,7 +103,11 @@ def _route_and_sum(  # noqa: PLR0912 - one pass, compiled as a whole
                 in_zone = True
             if in_zone:
                 total += values[j]
-            elif value - prices[j] < best:
-                best, target = value - prices[j], j
-        found[i] = farthest if target < 0 else distance[target]
+                distance[j] = -1.0
+            else:
+                best = min(best, value - prices[j])
+        for j in range(n_anchors):
+            if distance[j] >= 0.0 and distance[j] - prices[j] <= best + slack:
+                shortest = min(shortest, distance[j])
+        found[i] = farthest if np.isinf(best) else shortest
         sums[i] = total

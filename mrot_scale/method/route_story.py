@@ -44,7 +44,8 @@ def route_of(anchors: AnchorSet, point: Floats, problem: Problem) -> Route:
     priced = (cost - anchors.v)[0]
     if problem.kind == "engineered" and problem.ceiling == "max" and not zone.all():
         priced = np.where(zone[0], np.inf, priced)  # a row that is no anchor cannot stay put
-    target = int(priced.argmin())
+    best = priced <= priced.min() + anchors.slack
+    target = int(np.where(best, cost[0], np.inf).argmin())
     reach = float(np.where(zone, D, 0.0).max())
     if problem.kind == "engineered" and problem.ceiling == "zone":  # staying put is optimal
         nearest = int(D[0].argmin())

@@ -23,13 +23,16 @@ _LANES, _ZONE_IN_LANES, _STEP = 16, 10, 8
 
 
 def routes_outside_nearest(
-    rows: Floats, anchors: Floats, prices: Floats, zone_count: int
+    rows: Floats, anchors: Floats, prices: Floats, zone_count: int, slack: float
 ) -> Floats:
-    """Return the cost of each row's cheapest route to an anchor that is not among its nearest."""
+    """Return the cost of each row's cheapest route to an anchor that is not among its nearest.
+
+    Of those that are the cheapest after prices, but for slack, it is the shortest.
+    """
     found = np.empty(len(rows))
     points = np.require(rows, requirements=["C", "W"])  # one kind of array: compiled once
     columns, owned = np.array(anchors.T, order="C"), np.array(prices)
-    compiled(_route)(points, columns, owned, zone_count, found)
+    compiled(_route)(points, columns, owned, zone_count, slack, found)
     return found
 
 
@@ -60,7 +63,7 @@ def _distances(rows: Any, columns: Any, found: Any) -> None:
 
 
 def _route(  # noqa: PLR0912, PLR0915 - one pass, compiled as a whole
-    rows: Any, columns: Any, prices: Any, zone_count: int, found: Any
+    rows: Any, columns: Any, prices: Any, zone_count: int, slack: float, found: Any
 ) -> None:
     n_anchors, n_columns = columns.shape[1], columns.shape[0]
     n_lanes = _LANES * (1 + (zone_count - 1) // _ZONE_IN_LANES)
@@ -121,7 +124,7 @@ def _route(  # noqa: PLR0912, PLR0915 - one pass, compiled as a whole
         for k in range(n_near):
             room -= int(near[k] < edge)
             at_edge += int(near[k] == edge)
-        best, target = np.inf, -1
+        best, shortest = np.inf, np.inf
         if at_edge == room:  # the zone is all up to the edge: no anchor needs a look of its own
             for k in range(n_lanes):
                 lane[k] = np.inf
@@ -135,23 +138,22 @@ def _route(  # noqa: PLR0912, PLR0915 - one pass, compiled as a whole
             for j in range(n_rounds * n_lanes, n_anchors):
                 if distance[j] > edge:
                     best = min(best, distance[j] - prices[j])
+            limit = best + slack
             for j in range(n_anchors):
-                if distance[j] > edge and distance[j] - prices[j] == best:
-                    target = j
-                    break
+                if distance[j] - prices[j] <= limit and distance[j] > edge:
+                    shortest = min(shortest, distance[j])
         else:
             for j in range(n_anchors):
-                value = distance[j]
-                if value < edge:
-                    continue
-                if value == edge and room > 0:
+                if distance[j] == edge and room > 0:
                     room -= 1
-                    continue
-                if value - prices[j] < best:
-                    best, target = value - prices[j], j
-        if target >= 0:
-            found[i] = distance[target]
-        else:
-            found[i] = 0.0
+                    distance[j] = -1.0  # in the zone, like all that is below the edge
+                elif distance[j] >= edge:
+                    best = min(best, distance[j] - prices[j])
+            for j in range(n_anchors):
+                if distance[j] >= edge and distance[j] - prices[j] <= best + slack:
+                    shortest = min(shortest, distance[j])
+        found[i] = shortest
+        if np.isinf(best):  # nowhere to go: the ceiling
+            found[i] = edge
             for j in range(n_anchors):
                 found[i] = max(found[i], distance[j])

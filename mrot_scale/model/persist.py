@@ -185,6 +185,7 @@ def _put_view(files: ModelFiles, prefix: str, fitted: FittedView) -> None:
     files.put_array(f"{prefix}.anchor-v", np.stack([a.v for a in fitted.anchors]))
     files.put_array(f"{prefix}.anchor-ids", np.stack([a.ids for a in fitted.anchors]))
     files.put_array(f"{prefix}.anchor-eps", np.array([a.eps for a in fitted.anchors]))
+    files.put_array(f"{prefix}.anchor-slack", np.array([a.slack for a in fitted.anchors]))
     if fitted.anchors[0].columns is not None:
         columns = np.concatenate([a.columns for a in fitted.anchors if a.columns is not None])
         files.put_array(f"{prefix}.anchor-columns", columns)
@@ -240,8 +241,19 @@ def _anchors(
     if rows.shape[2] != expected:
         raise DamagedModelError(f"{prefix}: anchors have {rows.shape[2]} columns, not {expected}.")
     efforts = _efforts(files, prefix, v.shape) if config.relative else [None] * len(v)
-    parts = zip(rows, v, ids, eps, seen, efforts, strict=True)
-    return tuple(AnchorSet(r, p, i, float(e), c, own) for r, p, i, e, c, own in parts)
+    slack = _slack(files, prefix, len(v)).tolist()
+    parts = zip(rows, v, ids, eps.tolist(), seen, efforts, slack, strict=True)
+    return tuple(AnchorSet(*part) for part in parts)
+
+
+def _slack(files: ModelFiles, prefix: str, n_sets: int) -> Floats:
+    """Return what counts as rounding in each anchor set; models of before took the very best."""
+    if f"{prefix}.anchor-slack.npy" not in files:
+        return np.zeros(n_sets)
+    slack = files.array(f"{prefix}.anchor-slack", np.float64, 1)
+    if len(slack) != n_sets or (slack < 0).any():
+        raise DamagedModelError(f"{prefix}: slack does not fit {n_sets} anchor sets.")
+    return slack
 
 
 def _efforts(files: ModelFiles, prefix: str, shape: tuple[int, ...]) -> list[Floats]:

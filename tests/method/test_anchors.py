@@ -1,5 +1,6 @@
 """Routes of new rows against a loop, the prices they follow, and the two ways of searching."""
 
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -14,12 +15,13 @@ from mrot_scale.method import anchors as anchors_module
 from mrot_scale.method.anchors import (
     LIFT_COLUMNS,
     AnchorSet,
-    draw_anchor_batches,
+    Search,
     fit_anchor_set,
     lifted_search_is_safe,
     route_costs,
 )
 from mrot_scale.method.efforts import Problem, transport_efforts
+from mrot_scale.method.strata import draw_evenly
 from mrot_scale.method.transport import solve_plan
 from tests import oracle
 from tests.strategies import any_clouds, clouds, examples, seeds
@@ -217,11 +219,10 @@ def test_routes_rank_unseen_rows_like_their_own_plan() -> None:
     rng = np.random.default_rng(19)
     train, rows = rng.standard_t(4, size=(2_000, 4)), rng.standard_t(4, size=(60, 4))
     problem = Problem(k=5)
-    sets = draw_anchor_batches(2_000, 128, 8, 0)
     logs, matched = [], []
-    for batch in sets:
-        chosen = train[batch.rows]
-        anchors = fit_anchor_set(chosen, batch.rows, problem, "set")
+    for ids in draw_evenly(train, 128, 8, 0):
+        chosen = train[ids]
+        anchors = fit_anchor_set(chosen, ids, problem, "set")
         logs.append(np.log(route_costs(anchors, rows, problem)))
         own = [transport_efforts(np.vstack([chosen, row]), problem)[-1] for row in rows]
         matched.append(np.log(own))
@@ -253,6 +254,9 @@ def test_a_spoilt_anchor_set_is_refused_by_name() -> None:
 
 
 # --- lifted search -------------------------------------------------------------------------------
+
+
+SEARCHES: tuple[Search, ...] = ("dense", "compiled", "lifted")
 
 
 def _wide(law: str, seed: int, n_rows: int, n_columns: int) -> Floats:
@@ -308,27 +312,45 @@ def test_lifted_search_is_left_alone_where_it_would_be_wrong(
     )
 
 
-# --- drawing anchors -----------------------------------------------------------------------------
+# --- routes that are equally good ----------------------------------------------------------------
 
 
-@examples(120)
-@given(st.integers(1, 40), st.integers(1, 8), st.integers(0, 160), seeds)
-def test_anchor_sets_have_exactly_m_rows_and_are_disjoint_when_they_can_be(
-    anchor_rows: int, n_sets: int, extra: int, seed: int
+def _two_values(share: float, n_anchors: int = 100) -> Floats:
+    """A value that most anchors have, and a rarer one that the others must fill."""
+    return (np.arange(n_anchors) < share * n_anchors).astype(np.float64)[:, None]
+
+
+@pytest.mark.parametrize("search", ["dense", "compiled"])
+def test_a_common_value_stays_among_its_copies(search: Literal["dense", "compiled"]) -> None:
+    """Some of its anchors fill the rarer value, at prices that make both ways equally good."""
+    anchors = _fit(_two_values(0.06), Problem(alpha=0.1))
+    rows = np.array([[0.0], [1.0]])
+    np.testing.assert_array_equal(
+        route_costs(anchors, rows, Problem(alpha=0.1), search=search), [0.0, 1.0]
+    )
+
+
+@examples(60)
+@given(st.integers(2, 5), st.integers(30, 90), seeds)
+def test_routes_of_repeated_values_do_not_hang_on_rounding(
+    n_values: int, n_anchors: int, seed: int
 ) -> None:
-    n_rows = anchor_rows + extra
-    sets = draw_anchor_batches(n_rows, anchor_rows, n_sets, seed)
-    assert len(sets) == n_sets
-    for batch in sets:
-        assert len(set(batch.rows.tolist())) == len(batch.rows) == anchor_rows
-        assert batch.rows.max() < n_rows
-        assert batch.own.all()
-    if n_rows >= n_sets * anchor_rows:
-        drawn = np.concatenate([batch.rows for batch in sets])
-        assert len(np.unique(drawn)) == n_sets * anchor_rows
+    """Prices with other last bits lead the same way."""
+    rng = np.random.default_rng(seed)
+    points = rng.integers(0, n_values, (n_anchors, 2)).astype(np.float64)
+    rows, problem = np.unique(points, axis=0), Problem(alpha=0.1)
+    anchors = _fit(points, problem)
+    rounding = 1e-13 * np.ptp(anchors.v) * rng.uniform(-1, 1, n_anchors)
+    found = route_costs(replace(anchors, v=anchors.v + rounding), rows, problem)
+    np.testing.assert_array_equal(found, route_costs(anchors, rows, problem))
 
 
-def test_anchor_sets_follow_the_seed() -> None:
-    first, again, other = (draw_anchor_batches(500, 50, 4, seed) for seed in (1, 1, 2))
-    assert all(np.array_equal(a.rows, b.rows) for a, b in zip(first, again, strict=True))
-    assert not any(np.array_equal(a.rows, b.rows) for a, b in zip(first, other, strict=True))
+def test_the_shortest_of_equal_routes_is_the_same_by_every_search() -> None:
+    rng = np.random.default_rng(27)
+    points, rows = (rng.integers(0, 3, (n, 6)).astype(np.float64) for n in (128, 400))
+    anchors = _fit(points, Problem(k=6))
+    dense, compiled, lifted = (
+        route_costs(anchors, rows, Problem(k=6), search=search) for search in SEARCHES
+    )
+    np.testing.assert_array_equal(compiled, dense)
+    np.testing.assert_array_equal(lifted, dense)

@@ -157,6 +157,12 @@ FORGERIES: dict[str, Callable[[Path], object]] = {
     "less than no entropy": lambda p: rewrite(
         p, "view2.anchor-eps.npy", _array(np.load(p / "view2.anchor-eps.npy") - 1)
     ),
+    "slack below nothing": lambda p: rewrite(
+        p, "view2.anchor-slack.npy", _array(np.load(p / "view2.anchor-slack.npy") - 1)
+    ),
+    "slack of too few sets": lambda p: rewrite(
+        p, "view2.anchor-slack.npy", _array(np.load(p / "view2.anchor-slack.npy")[1:])
+    ),
     "a share beyond all rows": lambda p: rewrite(
         p, "model.json", (p / "model.json").read_bytes().replace(b'n": 0.01', b'n": 7.01')
     ),
