@@ -139,8 +139,14 @@ def _route(  # noqa: PLR0912, PLR0915 - one pass, compiled as a whole
                 if distance[j] > edge:
                     best = min(best, distance[j] - prices[j])
             limit = best + slack
-            for j in range(n_anchors):
-                if distance[j] - prices[j] <= limit and distance[j] > edge:
+            for k in range(n_lanes):
+                if lane[k] > limit:  # as most are: no anchor in it is among the best
+                    continue
+                for j in range(k, n_rounds * n_lanes, n_lanes):
+                    if distance[j] > edge and distance[j] - prices[j] <= limit:
+                        shortest = min(shortest, distance[j])
+            for j in range(n_rounds * n_lanes, n_anchors):
+                if distance[j] > edge and distance[j] - prices[j] <= limit:
                     shortest = min(shortest, distance[j])
         else:
             for j in range(n_anchors):
