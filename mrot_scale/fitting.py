@@ -26,7 +26,7 @@ from mrot_scale.method.combine import combine_views
 from mrot_scale.method.company import Company
 from mrot_scale.method.efforts import Problem, solve_batches
 from mrot_scale.method.neighbours import Radii, ReferenceIndex
-from mrot_scale.method.strata import draw_evenly
+from mrot_scale.method.strata import draw_by_column, draw_evenly
 from mrot_scale.method.views import View, ViewSpec, fit_view
 from mrot_scale.model.choose import train_score_model
 from mrot_scale.model.hybrid import (
@@ -273,7 +273,11 @@ def view_anchors(points: Points, setup: Setup, trust: Ids | None = None) -> tupl
     varying = varying_columns(points.rows)
     plan = anchor_plan(len(ids), len(varying), points.config, setup.config)
     seen = None if plan.columns is None else varying[plan.columns]
-    drawn = draw_anchors(points.rows[ids], plan, varying, setup.plan.seed)
+    trusted_rows, size, seed = points.rows[ids], plan.anchor_rows, setup.plan.seed
+    if plan.columns is None:
+        drawn = draw_evenly(trusted_rows, size, plan.n_sets, seed)
+    else:
+        drawn = draw_by_column(trusted_rows[:, varying], plan.columns, size, seed)
     return tuple(
         fit_anchor_set(
             points.rows[ids[rows]],
@@ -285,19 +289,6 @@ def view_anchors(points: Points, setup: Setup, trust: Ids | None = None) -> tupl
         )
         for i, rows in enumerate(drawn)
     )
-
-
-def draw_anchors(points: Floats, plan: "AnchorPlan", varying: Ids, seed: int) -> list[Ids]:
-    """Return the rows of each set, drawn evenly in the column that it sees, or in all of them."""
-    if plan.columns is None:
-        return draw_evenly(points, plan.anchor_rows, plan.n_sets, seed)
-    columns = np.unique(plan.columns).tolist()
-    n_alike = plan.n_sets // len(columns)
-    drawn = {
-        c: iter(draw_evenly(points[:, varying[[c]]], plan.anchor_rows, n_alike, seed, 1 + c))
-        for c in columns
-    }
-    return [next(drawn[c]) for c in plan.columns.tolist()]
 
 
 def varying_columns(rows: Floats) -> Ids:

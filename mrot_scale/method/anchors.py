@@ -245,8 +245,13 @@ def _routes_outside(D: Floats, zone: Bools, anchors: AnchorSet) -> Floats:
 
 def shortest_of_best(cost: Floats, priced: Floats, slack: float) -> Floats:
     """Return the least cost among each row's routes that are best after prices, but for slack."""
+    return np.take_along_axis(cost, best_targets(cost, priced, slack)[:, None], axis=1)[:, 0]
+
+
+def best_targets(cost: Floats, priced: Floats, slack: float) -> Ids:
+    """Return where each row goes: of the routes best after prices, but for slack, the shortest."""
     best = priced.min(axis=1, keepdims=True)
-    return np.asarray(np.where(priced <= best + slack, cost, np.inf).min(axis=1))
+    return np.asarray(np.where(priced <= best + slack, cost, np.inf).argmin(axis=1))
 
 
 def _routes_at(cost: Floats, anchors: AnchorSet) -> Floats:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mrot_scale.method.anchors import AnchorSet, zone_among_anchors
+from mrot_scale.method.anchors import AnchorSet, best_targets, zone_among_anchors
 from mrot_scale.method.cost import coulomb_cost, engineered_cost, squared_distances
 from mrot_scale.method.efforts import Problem
 
@@ -41,11 +41,10 @@ def route_of(anchors: AnchorSet, point: Floats, problem: Problem) -> Route:
     else:
         zone = zone_among_anchors(D, problem)
         cost = engineered_cost(D, zone, problem.ceiling)
-    priced = (cost - anchors.v)[0]
+    priced = cost - anchors.v
     if problem.kind == "engineered" and problem.ceiling == "max" and not zone.all():
-        priced = np.where(zone[0], np.inf, priced)  # a row that is no anchor cannot stay put
-    best = priced <= priced.min() + anchors.slack
-    target = int(np.where(best, cost[0], np.inf).argmin())
+        priced = np.where(zone, np.inf, priced)  # a row that is no anchor cannot stay put
+    target = int(best_targets(cost, priced, anchors.slack)[0])
     reach = float(np.where(zone, D, 0.0).max())
     if problem.kind == "engineered" and problem.ceiling == "zone":  # staying put is optimal
         nearest = int(D[0].argmin())

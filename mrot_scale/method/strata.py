@@ -29,6 +29,14 @@ def draw_evenly(points: Floats, n_drawn: int, n_sets: int, seed: int, *counters:
     return sets[:n_sets]
 
 
+def draw_by_column(points: Floats, columns: Ids, n_drawn: int, seed: int) -> list[Ids]:
+    """Return the rows of each set, drawn evenly in the one column that it sees."""
+    distinct = np.unique(columns).tolist()
+    n_alike = len(columns) // len(distinct)
+    drawn = {c: iter(draw_evenly(points[:, [c]], n_drawn, n_alike, seed, 1 + c)) for c in distinct}
+    return [next(drawn[c]) for c in columns.tolist()]
+
+
 def equal_regions(points: Floats, n_regions: int, order: Ids) -> list[Ids]:
     """Return the rows of each region; rows that are alike fall to either side as they are ordered.
 

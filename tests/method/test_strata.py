@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mrot_scale.method.strata import draw_evenly, equal_regions
+from mrot_scale.method.strata import draw_by_column, draw_evenly, equal_regions
 from tests.strategies import examples, seeds
 
 
@@ -48,6 +48,16 @@ def test_regions_part_all_rows_into_equal_numbers(
     assert max(map(len, regions)) <= -(-len(points) // n_regions)
 
 
+def test_sets_of_one_column_hold_its_quantiles_each_in_its_own_column() -> None:
+    points = np.random.default_rng(4).normal(size=(400, 3))
+    columns = np.array([0, 2, 0, 2])
+    sets = draw_by_column(points, columns, 40, 5)
+    assert len({tuple(rows) for rows in sets}) == 4
+    for rows, column in zip(sets, columns, strict=True):
+        ranks = points[:, column].argsort().argsort()[rows]
+        np.testing.assert_array_equal(np.sort(ranks // 10), np.arange(40))
+
+
 def test_regions_of_one_column_are_its_quantiles() -> None:
     values = np.random.default_rng(1).permutation(40).astype(np.float64)
     regions = equal_regions(values[:, None], 8, np.arange(40))
@@ -57,7 +67,7 @@ def test_regions_of_one_column_are_its_quantiles() -> None:
 
 
 def test_a_group_has_its_share_of_every_set() -> None:
-    """Drawn at random, 30 of 1,000 rows are 2 to 14 of 256; evenly, each set has 6 to 10."""
+    """30 of 1,000 rows, and so 7.7 of 256."""
     rng = np.random.default_rng(2)
     points = np.vstack([rng.normal(size=(970, 5)), 8 + 0.1 * rng.normal(size=(30, 5))])
     counts = [(rows >= 970).sum() for rows in draw_evenly(points, 256, 32, 0)]
