@@ -126,6 +126,9 @@ class ViewConfig(Settings):
     relative: bool = False
     """Divide a row's effort by the efforts of the anchors in its zone; needs distrust."""
 
+    distrust: float | None = Field(default=None, ge=0, le=0.5)
+    """Share of the sample that are no anchors in this view instead of the method's."""
+
     tables: Literal["any", "narrow", "wide"] = "any"
     """Tables the view is for: any, narrow (fewer columns than wide_columns) or wide (others)."""
 
@@ -142,6 +145,11 @@ class ViewConfig(Settings):
         """Whether it has all columns, and whether it draws in values far out."""
         scalings = (self.scaling,) if isinstance(self.scaling, str) else self.scaling
         return self.columns is None, all(s in ("robust", "gentle") for s in scalings)
+
+    @property
+    def needs_first_pass(self) -> bool:
+        """Whether it asks for what only the second of two passes does."""
+        return self.separate or self.relative or (self.alpha, self.distrust) != (None, None)
 
     def is_for(self, tables: Literal["narrow", "wide"]) -> bool:
         """Return whether the view looks at such tables."""
@@ -185,7 +193,11 @@ class MethodConfig(Settings):
     repeats: int = Field(default=8, ge=1)
     """Batches every labelled row takes part in."""
 
-    anchor_sets: int = Field(default=32, ge=1)
+    anchor_rows: int | None = Field(default=512, ge=4)
+    """Anchors in one set: in large ones a zone ends between rows of one group less often. null, or
+    a zone of k rows: as many as in a batch."""
+
+    anchor_sets: int = Field(default=16, ge=1)
     """Sets of anchors in each view that efforts are averaged over; few leave much to chance."""
 
     views: tuple[ViewConfig, ...] = Field(
@@ -194,7 +206,7 @@ class MethodConfig(Settings):
             ViewConfig(scaling="gentle", tables="narrow"),
             ViewConfig(scaling="robust", separate=True, alpha=0.1, tables="narrow"),
             ViewConfig(scaling="none", relative=True, alpha=0.01, tables="wide"),
-            ViewConfig(scaling="robust", relative=True, alpha=0.01, tables="wide"),
+            ViewConfig(scaling="robust", relative=True, alpha=0.01, distrust=0.03, tables="wide"),
         ),
         min_length=1,
     )
@@ -258,11 +270,11 @@ class MethodConfig(Settings):
 
     @model_validator(mode="after")
     def _separate_columns_need_a_first_pass(self) -> Self:
-        own = any(v.separate or v.relative or v.alpha is not None for v in self.views)
-        if own and not self.two_passes:
+        if any(view.needs_first_pass for view in self.views) and not self.two_passes:
             raise ValueError(
-                "views with separate columns, relative efforts or an alpha of their own need a "
-                "first pass: set distrust above 0 and give batch_rows, or leave these out"
+                "views with separate columns, relative efforts, a distrust or an alpha of their "
+                "own need a first pass: set distrust above 0 and give batch_rows, or leave these "
+                "out"
             )
         for tables in self.kinds_of_tables:
             if not any(view.is_for(tables) and not view.separate for view in self.views):
@@ -301,10 +313,27 @@ class MethodConfig(Settings):
         """Whether batches only choose the anchors, whose prices then give all efforts."""
         return self.distrust > 0 and self.batch_rows is not None
 
+    def distrust_in(self, view: ViewConfig) -> float:
+        """Return the share of the sample that are no anchors in a view."""
+        return self.distrust if view.distrust is None else view.distrust
+
     @property
     def for_batches(self) -> "MethodConfig":
         """The settings that rows meet in batches with: those of the first of two passes."""
         return self.model_copy(update={"alpha": self.first_alpha}) if self.two_passes else self
+
+    @property
+    def own_sets(self) -> bool:
+        """Whether sets of anchors have a size of their own.
+
+        A zone of k rows holds as large a share of them as of a batch only if they are as many.
+        """
+        return None not in (self.batch_rows, self.anchor_rows) and self.k is None
+
+    @property
+    def set_rows(self) -> int | None:
+        """Anchors wanted in one set; None for all rows."""
+        return self.anchor_rows if self.own_sets else self.batch_rows
 
     @property
     def zones_by_rank(self) -> bool:

@@ -75,6 +75,8 @@ class MROT(OutlierMixin, BaseEstimator):
         Rows in one transport problem; None puts all rows into one (exact, quadratic memory).
     repeats : int
         Batches every labelled row takes part in.
+    anchor_rows : int or None
+        Anchor rows in one set; None, or a zone of `k` rows, takes as many as a batch has.
     anchor_sets : int
         Sets of anchor rows in each view that efforts are averaged over. More of them make scores
         depend less on `random_state`, and take longer.
@@ -149,7 +151,8 @@ class MROT(OutlierMixin, BaseEstimator):
         eps: float = 0.0,
         batch_rows: int | None = 256,
         repeats: int = 8,
-        anchor_sets: int = 32,
+        anchor_rows: int | None = 512,
+        anchor_sets: int = 16,
         views: Any = None,
         distrust: float = 0.1,
         first_alpha: float = 0.16,
@@ -175,6 +178,7 @@ class MROT(OutlierMixin, BaseEstimator):
         self.eps = eps
         self.batch_rows = batch_rows
         self.repeats = repeats
+        self.anchor_rows = anchor_rows
         self.anchor_sets = anchor_sets
         self.views = views
         self.distrust = distrust

@@ -27,6 +27,7 @@ from mrot_scale.method.company import Company
 from mrot_scale.method.efforts import Problem, solve_batches
 from mrot_scale.method.neighbours import Radii, ReferenceIndex
 from mrot_scale.method.strata import draw_by_column, draw_evenly
+from mrot_scale.method.trust import trusted_rows
 from mrot_scale.method.views import View, ViewSpec, fit_view
 from mrot_scale.model.choose import train_score_model
 from mrot_scale.model.hybrid import (
@@ -43,10 +44,10 @@ from mrot_scale.seeds import generator
 from mrot_scale.standing import (
     Standing,
     fit_targets,
+    order_of_trust,
     share_rarity,
     stand_by_batches,
     stand_by_routes,
-    trusted,
     with_shared,
 )
 
@@ -252,8 +253,8 @@ def batch_stage(points: list[Points], setup: Setup) -> list[Floats]:
 def stand_stage(points: list[Points], efforts: list[Floats], setup: Setup) -> list[Standing]:
     """Return for each view how rare the rows' efforts are in it."""
     two_passes = setup.config.two_passes
-    trust = trusted(efforts, setup.config, setup.problem) if two_passes else None
-    anchors = [view_anchors(p, setup, trust) for p in points]
+    order = order_of_trust(efforts, setup.config, setup.problem) if two_passes else None
+    anchors = [view_anchors(p, setup, order) for p in points]
     routes = route_stage(points, anchors, setup)
     if two_passes:
         return [
@@ -266,18 +267,23 @@ def stand_stage(points: list[Points], efforts: list[Floats], setup: Setup) -> li
     ]
 
 
-def view_anchors(points: Points, setup: Setup, trust: Ids | None = None) -> tuple[AnchorSet, ...]:
-    """Return the anchor sets of one view, solved, drawn from the rows trusted; of all if None."""
-    ids = np.arange(setup.plan.n_rows) if trust is None else trust
+def view_anchors(points: Points, setup: Setup, order: Ids | None = None) -> tuple[AnchorSet, ...]:
+    """Return the anchor sets of one view, solved, drawn from the rows trusted in it.
+
+    `order` has the rows from the easiest to the hardest to move; all are trusted if it is None.
+    """
+    ids = np.arange(setup.plan.n_rows)
+    if order is not None:
+        ids = trusted_rows(order, setup.config.distrust_in(points.config))
     # A constant column says nothing, and would count as much as the others.
     varying = varying_columns(points.rows)
     plan = anchor_plan(len(ids), len(varying), points.config, setup.config)
     seen = None if plan.columns is None else varying[plan.columns]
-    trusted_rows, size, seed = points.rows[ids], plan.anchor_rows, setup.plan.seed
+    rows_left, size, seed = points.rows[ids], plan.anchor_rows, setup.plan.seed
     if plan.columns is None:
-        drawn = draw_evenly(trusted_rows, size, plan.n_sets, seed)
+        drawn = draw_evenly(rows_left, size, plan.n_sets, seed)
     else:
-        drawn = draw_by_column(trusted_rows[:, varying], plan.columns, size, seed)
+        drawn = draw_by_column(rows_left[:, varying], plan.columns, size, seed)
     return tuple(
         fit_anchor_set(
             points.rows[ids[rows]],
@@ -312,7 +318,7 @@ def anchor_plan(
 ) -> AnchorPlan:
     """Return the anchors that so many trusted rows give in a view of so many coordinates."""
     alpha = config.alpha if view.alpha is None else view.alpha
-    size = fitting_batch_rows(n_trusted, config.batch_rows, alpha, config.k)
+    size = fitting_batch_rows(n_trusted, config.set_rows, alpha, config.k)
     # Sets of all the trusted rows would be copies of each other.
     n_sets = 1 if size == n_trusted else config.anchor_sets
     if view.separate:

@@ -27,6 +27,7 @@ _PLAIN_SETTINGS = (
     "eps",
     "batch_rows",
     "repeats",
+    "anchor_rows",
     "anchor_sets",
     "distrust",
     "first_alpha",

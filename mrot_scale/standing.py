@@ -18,7 +18,7 @@ from mrot_scale.method.calibrate import (
 from mrot_scale.method.combine import combine_views
 from mrot_scale.method.company import COMPANY_ROWS, Shared, share_in_sample
 from mrot_scale.method.efforts import Problem, effort_floor, mean_log_efforts
-from mrot_scale.method.trust import trusted_rows
+from mrot_scale.method.trust import easiest_first
 from mrot_scale.method.views import View
 from mrot_scale.scoring import FittedView
 from mrot_scale.seeds import generator
@@ -156,11 +156,11 @@ def effort_calibration(values: Floats, config: MethodConfig) -> Calibration:
     return _log_calibration(values)
 
 
-def trusted(efforts: list[Floats], config: MethodConfig, problem: Problem) -> Ids:
-    """Return the rows that may be anchors, by their batch efforts in each view."""
+def order_of_trust(efforts: list[Floats], config: MethodConfig, problem: Problem) -> Ids:
+    """Return the rows from the easiest to the hardest to move, by batch efforts in each view."""
     values = [effort_values(e, config, problem) for e in efforts]
     rarity = [effort_calibration(v, config).neg_log_survival(v) for v in values]
-    return trusted_rows(combine_views(np.column_stack(rarity)), config.distrust)
+    return easiest_first(combine_views(np.column_stack(rarity)))
 
 
 @dataclass(frozen=True)

@@ -71,9 +71,12 @@ def test_separate_columns_without_a_first_pass_are_refused(settings: dict[str, A
 
 
 @pytest.mark.parametrize("settings", [{"distrust": 0}, {"batch_rows": None}])
-def test_a_zone_of_its_own_is_refused_for_a_view_of_a_single_pass(settings: dict[str, Any]) -> None:
-    with pytest.raises(ConfigError, match=r"an alpha of their own need a first pass: .*"):
-        method_config(views=[{"scaling": "none", "alpha": 0.2}], **settings)
+def test_zones_and_distrust_of_its_own_are_refused_for_a_view_of_a_single_pass(
+    settings: dict[str, Any],
+) -> None:
+    for own in ({"alpha": 0.2}, {"distrust": 0.2}, {"distrust": 0.0}):
+        with pytest.raises(ConfigError, match=r"an alpha of their own need a first pass: .*"):
+            method_config(views=[{"scaling": "none", **own}], **settings)
 
 
 def test_a_first_pass_without_a_view_of_all_columns_is_refused() -> None:
@@ -118,10 +121,10 @@ def test_the_paper_knows_one_pass_and_plain_trees() -> None:
 @pytest.mark.parametrize(
     ("n_trusted", "n_columns", "separate", "size", "n_sets"),
     [
-        (5_000, 3, False, 256, 32),
-        (5_000, 3, True, 256, 33),
-        (5_000, 50, True, 256, 32),
-        (300, 3, False, 150, 32),
+        (5_000, 3, False, 512, 16),
+        (5_000, 3, True, 512, 18),
+        (5_000, 50, True, 512, 32),
+        (300, 3, False, 150, 16),
         (5, 3, False, 5, 1),  # the whole of a tiny table, once
         (5, 3, True, 5, 3),  # and once for each of its columns
     ],
@@ -134,6 +137,21 @@ def test_anchors_planned(
     assert (plan.anchor_rows, plan.n_sets) == (size, n_sets)
     assert (plan.columns is not None) is separate
     assert plan.columns is None or len(plan.columns) == n_sets
+
+
+@pytest.mark.parametrize(
+    ("settings", "size"),
+    [
+        ({"anchor_rows": 300}, 300),
+        ({"anchor_rows": None}, 256),
+        ({"anchor_rows": None, "batch_rows": 100}, 100),
+        ({"anchor_rows": 300, "k": 5}, 256),  # k of 256 rows is another share of them than k of 300
+        ({"anchor_rows": 300, "batch_rows": None}, 5_000),  # whoever solves all rows keeps them
+    ],
+)
+def test_anchors_in_a_set(settings: dict[str, Any], size: int) -> None:
+    config = MethodConfig(**settings)
+    assert anchor_plan(5_000, 3, ViewConfig(scaling="none"), config).anchor_rows == size
 
 
 @pytest.mark.parametrize("anchor_sets", [1, 2, 7, 40])
@@ -226,7 +244,7 @@ def rows() -> Floats:
 @pytest.fixture(scope="module")
 def fitted(rows: Floats) -> MROT:
     views = ["none", {**SEPARATE, "scaling": "none"}]
-    sizes: dict[str, Any] = {"batch_rows": 64, "repeats": 4, "anchor_sets": 4}
+    sizes: dict[str, Any] = {"batch_rows": 64, "repeats": 4, "anchor_rows": 64, "anchor_sets": 4}
     return MROT(views=views, zone="batch", hybrid="never", **sizes).fit(rows)
 
 
@@ -245,6 +263,14 @@ def test_no_anchor_is_among_the_rows_hardest_to_move(fitted: MROT, rows: Floats)
         assert np.isin(drawn, easier).all()
     drawn_somewhere = np.unique(np.concatenate(_anchor_ids(fitted, 0)))
     assert len(drawn_somewhere) == 4 * 64  # disjoint, as there are rows enough
+
+
+def test_a_view_may_trust_more_rows_than_the_others() -> None:
+    rows = normal_rows(300)
+    views = [{"scaling": "none"}, {"scaling": "none", "distrust": 0.0}]
+    fitted = MROT(views=views, distrust=0.5, batch_rows=64, anchor_sets=4).fit(rows)
+    drawn = [np.unique(np.concatenate(_anchor_ids(fitted, view))) for view in (0, 1)]
+    assert len(drawn[0]) <= 150 < len(drawn[1])
 
 
 def test_anchors_are_the_rows_they_say_they_are(fitted: MROT, rows: Floats) -> None:

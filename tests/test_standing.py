@@ -10,13 +10,14 @@ from mrot_scale.config import MethodConfig
 from mrot_scale.method.anchors import AnchorSet, fit_anchor_set, route_matrix
 from mrot_scale.method.efforts import Problem, minibatch_efforts
 from mrot_scale.method.strata import draw_evenly
+from mrot_scale.method.trust import trusted_rows
 from mrot_scale.method.views import View, ViewSpec, fit_view
 from mrot_scale.standing import (
     Targets,
     fit_targets,
+    order_of_trust,
     stand_by_batches,
     stand_by_routes,
-    trusted,
     unseen_routes,
 )
 from tests.strategies import examples, seeds
@@ -183,6 +184,10 @@ def _efforts(seed: int = 4) -> Floats:
     return np.random.default_rng(seed).lognormal(size=(100, 4))
 
 
+def _trusted(efforts: list[Floats], config: MethodConfig, problem: Problem) -> Ids:
+    return trusted_rows(order_of_trust(efforts, config, problem), config.distrust)
+
+
 def _easiest(efforts: Floats, n_rows: int) -> list[int]:
     return sorted(np.argsort(np.log(efforts).mean(axis=1))[:n_rows].tolist())
 
@@ -190,22 +195,22 @@ def _easiest(efforts: Floats, n_rows: int) -> list[int]:
 @pytest.mark.parametrize("distrust", [0.05, 0.1, 0.5])
 def test_the_rows_easiest_to_move_may_be_anchors(distrust: float) -> None:
     efforts = _efforts()
-    found = trusted([efforts], MethodConfig(distrust=distrust), Problem())
+    found = _trusted([efforts], MethodConfig(distrust=distrust), Problem())
     assert found.tolist() == _easiest(efforts, round(100 * (1 - distrust)))
 
 
 def test_by_the_coulomb_cost_the_hardest_to_move_may_be_anchors() -> None:
     efforts = _efforts()
-    found = trusted([efforts], MethodConfig(cost="coulomb"), Problem(kind="coulomb"))
+    found = _trusted([efforts], MethodConfig(cost="coulomb"), Problem(kind="coulomb"))
     assert found.tolist() == _easiest(1 / efforts, 90)
 
 
 def test_a_view_counts_as_often_as_it_is_looked_at_and_not_by_its_unit() -> None:
     one, other = _efforts(), _efforts(5)
-    twice = trusted([one, one], MethodConfig(), Problem())
+    twice = _trusted([one, one], MethodConfig(), Problem())
     assert twice.tolist() == _easiest(one, 90)
-    both = trusted([one, other], MethodConfig(), Problem())
-    swapped = trusted([other, one * np.exp(2)], MethodConfig(), Problem())
+    both = _trusted([one, other], MethodConfig(), Problem())
+    swapped = _trusted([other, one * np.exp(2)], MethodConfig(), Problem())
     assert both.tolist() == swapped.tolist()
     assert both.tolist() not in (_easiest(one, 90), _easiest(other, 90))
 
@@ -213,7 +218,7 @@ def test_a_view_counts_as_often_as_it_is_looked_at_and_not_by_its_unit() -> None
 def test_a_row_extreme_in_one_of_two_views_is_distrusted() -> None:
     one, other = _efforts(), _efforts(5)
     one[3] = 1e4
-    assert 3 not in trusted([one, other], MethodConfig(), Problem())
+    assert 3 not in _trusted([one, other], MethodConfig(), Problem())
 
 
 # --- what the score model learns -----------------------------------------------------------------

@@ -71,7 +71,7 @@ def test_views_by_hand_are_for_tables_of_any_width() -> None:
 
 @pytest.mark.parametrize("settings", [{"distrust": 0}, {"batch_rows": None}])
 def test_relative_efforts_without_a_first_pass_are_refused(settings: dict[str, Any]) -> None:
-    with pytest.raises(ConfigError, match=r"relative efforts .* need a first pass"):
+    with pytest.raises(ConfigError, match=r"relative efforts, .* need a first pass"):
         method_config(views=[{"relative": True}], **settings)
 
 

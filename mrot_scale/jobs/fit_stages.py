@@ -159,7 +159,7 @@ class FitStages:
         return found
 
     def _trust(self, first: Any, efforts: list[list[list[Any]]]) -> Any | None:
-        """Choose the rows that may be anchors, where there was a first pass."""
+        """Order the rows by trust, where there was a first pass."""
         if not self._two_passes:
             return None
         met = [efforts[v][0] for v in self._config.batch_views]

@@ -64,10 +64,10 @@ from mrot_scale.standing import (
     Standing,
     effort_values,
     fit_targets,
+    order_of_trust,
     share_rarity,
     stand_by_batches,
     stand_by_routes,
-    trusted,
     with_shared,
 )
 from mrot_scale.storing.schema import Schema
@@ -233,12 +233,12 @@ def efforts_by_row(work: Work, part: Json, method: str, blocks: list[Json]) -> F
 
 
 def trust_rows(work: Work, *, part: Json, method: str, efforts: list[list[Json]]) -> Record:
-    """Choose the rows that may be anchors, by the first pass over the sample."""
+    """Order the rows by how far they may be trusted as anchors, by the first pass over them."""
     setup = setup_of(part, method)
     found = [efforts_by_row(work, part, method, blocks) for blocks in efforts]
-    ids = trusted(found, setup.config, setup.problem)
-    work.attempt.put_array("trusted", ids)
-    return work.attempt.record(rows=len(ids))
+    order = order_of_trust(found, setup.config, setup.problem)
+    work.attempt.put_array("order", order)
+    return work.attempt.record(rows=len(order))
 
 
 def solve_anchors(
@@ -256,8 +256,8 @@ def solve_anchors(
     if zones is not None:
         radii = Radii(work.array(zones, "radii"), zones["facts"]["recall"])
         points = replace(points, radii=radii)
-    ids = None if trust is None else work.array(trust, "trusted")
-    put_anchors(work.attempt, view_anchors(points, setup_of(part, method), ids))
+    order = None if trust is None else work.array(trust, "order")
+    put_anchors(work.attempt, view_anchors(points, setup_of(part, method), order))
     return work.attempt.record()
 
 

@@ -56,7 +56,8 @@ def plan_score(
     chunk = _chunk_need(model, store, options, max(ids_bytes, default=0))
     scoring = _score_need(model, min(store.n_rows, chunks.chunk_rows), options)
     is_chunk = chunk.n_bytes >= scoring.n_bytes or options.method == "model"
-    setting = "store.chunk_bytes and ingest again" if is_chunk else "batch_rows and fit again"
+    sets = "anchor_rows" if model.config.own_sets else "batch_rows"
+    setting = "store.chunk_bytes and ingest again" if is_chunk else f"{sets} and fit again"
     stages = [stage_of("score", len(chunks), (read, written), chunk + scoring, setting)]
     if calibrated:
         seconds = store.n_rows * _scored_row_seconds(model, store, options)

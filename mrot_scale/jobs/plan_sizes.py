@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from functools import cached_property
 
-from mrot_scale.config import Config
+from mrot_scale.config import Config, ViewConfig
 from mrot_scale.encoding import rare_levels
 from mrot_scale.fitting import TRAINING_SCORES_KEPT, AnchorPlan, Setup, anchor_plan, plan_fit
 from mrot_scale.imagined import ROWS_PER_COLUMN
@@ -20,6 +20,7 @@ from mrot_scale.jobs.plan_memory import (
     table,
 )
 from mrot_scale.method.company import COMPANY_ROWS
+from mrot_scale.method.trust import n_trusted
 from mrot_scale.model.choose import CANDIDATES
 from mrot_scale.storing.store import FeatureStore
 
@@ -94,15 +95,24 @@ class FitSizes:
     @cached_property
     def anchors(self) -> tuple[AnchorPlan, ...]:
         """What each view's anchors will be."""
-        method, n_rows = self.config.method, self.part_rows[0]
-        n_trusted = n_rows - int(method.distrust * n_rows) if method.two_passes else n_rows
+        method = self.config.method
         pairs = zip(self.widths, method.views, strict=True)
-        return tuple(anchor_plan(n_trusted, width, view, method) for width, view in pairs)
+        return tuple(anchor_plan(self._trusted_in(v), width, v, method) for width, v in pairs)
+
+    def _trusted_in(self, view: ViewConfig) -> int:
+        """Return how many rows of the sample may be anchors in a view."""
+        method, n_rows = self.config.method, self.part_rows[0]
+        return n_trusted(n_rows, method.distrust_in(view)) if method.two_passes else n_rows
 
     @property
     def anchor_rows(self) -> int:
         """Anchors of the largest set."""
         return max(plan.anchor_rows for plan in self.anchors)
+
+    @property
+    def set_setting(self) -> str:
+        """What makes sets of anchors smaller."""
+        return "anchor_rows" if self.config.own_sets else "batch_rows"
 
     @property
     def n_sets(self) -> int:
@@ -223,9 +233,9 @@ class FitSizes:
         return company_search(n_rows, self.n_company, self.company_width, self.config.company)
 
 
-def setting_of(fit: FitSizes, rows: Need, solving: Need) -> str:
+def setting_of(fit: FitSizes, rows: Need, solving: Need, solver_setting: str) -> str:
     """Return what to change for a smaller task: what the larger part of it depends on."""
-    return "batch_rows" if solving.n_bytes > rows.n_bytes else fit.rows_setting
+    return solver_setting if solving.n_bytes > rows.n_bytes else fit.rows_setting
 
 
 def seen_columns(plan: AnchorPlan, width: int) -> int:

@@ -130,7 +130,8 @@ def _efforts_stage(fit: FitSizes) -> StagePlan:
     )
     kept = sum(8 * n * s.plan.repeats for n, s in zip(part_rows, setups, strict=True))
     moved = (fit.n_met_views * read, fit.n_met_views * kept)
-    n_tasks, setting = fit.n_met_views * sum(blocks), setting_of(fit, rows, solving)
+    n_tasks = fit.n_met_views * sum(blocks)
+    setting = setting_of(fit, rows, solving, "batch_rows")
     return stage_of("efforts", n_tasks, moved, rows + solving, setting)
 
 
@@ -160,7 +161,8 @@ def _anchors_stage(fit: FitSizes) -> StagePlan:
     solving = matrices(fit.anchor_rows, fit.anchor_rows, copies)
     solving += amount("anchors", 3 * fit.view_anchor_bytes)
     moved = (fit.n_views * (fit.first_bytes + 8 * fit.part_rows[0]), fit.anchor_bytes)
-    return stage_of("anchors", fit.n_views, moved, rows + solving, setting_of(fit, rows, solving))
+    setting = setting_of(fit, rows, solving, fit.set_setting)
+    return stage_of("anchors", fit.n_views, moved, rows + solving, setting)
 
 
 def _routes_stage(fit: FitSizes) -> StagePlan:
@@ -176,7 +178,7 @@ def _routes_stage(fit: FitSizes) -> StagePlan:
     routing = fit.routes(block_rows) + amount("anchors", 3 * fit.view_anchor_bytes)
     read = n_blocks * (fit.n_views * 8 * n_rows * fit.n_features + fit.anchor_bytes)
     moved = (read, 8 * sum(part_rows) * sum(plan.n_sets for plan in fit.anchors))
-    setting = setting_of(fit, rows, routing)
+    setting = setting_of(fit, rows, routing, fit.set_setting)
     return stage_of("routes", fit.n_views * n_blocks, moved, rows + routing, setting)
 
 

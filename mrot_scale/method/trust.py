@@ -11,10 +11,16 @@ Floats = NDArray[np.float64]
 Ids = NDArray[np.int64]
 
 
-def trusted_rows(values: Floats, distrust: float) -> Ids:
-    """Return the rows left, ascending, without the share `distrust` that has the largest values.
+def easiest_first(values: Floats) -> Ids:
+    """Return the rows by ascending value, how hard they are to move; of equal ones the earlier."""
+    return np.argsort(values, kind="stable")
 
-    Of equal values the later row goes first.
-    """
-    n_left = len(values) - int(distrust * len(values))
-    return np.sort(np.argsort(values, kind="stable")[:n_left])
+
+def trusted_rows(order: Ids, distrust: float) -> Ids:
+    """Return the rows, ascending, that are left without the share that comes last in the order."""
+    return np.sort(order[: n_trusted(len(order), distrust)])
+
+
+def n_trusted(n_rows: int, distrust: float) -> int:
+    """Return how many rows are left without a share of them."""
+    return n_rows - int(distrust * n_rows)

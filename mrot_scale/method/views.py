@@ -23,6 +23,11 @@ _GENTLE = 2.0
 """IQRs from the median at which a gentle scaling begins to draw values in: where a box plot's
 whiskers end, so that most rows keep their distances as they are."""
 
+_LEAST_IQR = 0.2
+"""An IQR counts as at least this share of what the middle 90% of the rows span (a normal column's
+is twice that): where nearly three quarters of a column are one value, what is left of its IQR says
+nothing of how the others spread."""
+
 
 @dataclass(frozen=True)
 class ViewSpec:
@@ -135,14 +140,15 @@ def _center_and_scale(column: Floats, scaling: Scaling) -> tuple[float, float]:
         raise ConfigError(f"scaling must be one of {', '.join(SCALINGS)}, got {scaling!r}.")
     if column.min() == column.max():  # deviations of equal numbers need not round to 0
         return float(column[0]), 1.0
-    low, median, high = np.quantile(column, [0.25, 0.5, 0.75])
+    lowest, low, median, high, highest = np.quantile(column, [0.05, 0.25, 0.5, 0.75, 0.95])
     deviation = float(column.std())
     if scaling == "none":
         return float(median), 1.0
     if scaling == "standard":
         return float(column.mean()), deviation or 1.0
     # A column with one value in most rows has no spread between quartiles: fall back.
-    spread = float(high - low) or deviation or 1.0
+    least = _LEAST_IQR * float(highest - lowest) if high > low else deviation or 1.0
+    spread = max(float(high - low), least)
     return float(median), _GENTLE * spread if scaling == "gentle" else spread
 
 

@@ -41,7 +41,7 @@ def test_standard_scaling_gives_mean_0_and_deviation_1() -> None:
 
 
 def test_robust_scaling_is_the_arcsinh_of_median_and_quartiles() -> None:
-    X = _table()
+    X = np.delete(_table(), 1, axis=1)  # none of them nearly all in one place
     Z = fit_view(ViewSpec("robust"), X).apply(X)
     for z, x in zip(Z.T, X.T, strict=True):
         ordered = np.sort(x)
@@ -80,6 +80,19 @@ def test_scaled_views_do_not_depend_on_the_unit_of_a_column(scaling: Scaling) ->
 def test_statistics_come_from_the_sample_not_from_the_rows() -> None:
     view = fit_view(ViewSpec("standard"), np.array([[0.0], [2.0]]))
     np.testing.assert_allclose(view.apply(np.array([[1.0], [5.0]])), [[0.0], [4.0]])
+
+
+@pytest.mark.parametrize(("zeros", "is_raised"), [(3_700, True), (2_000, False)])
+def test_an_iqr_counts_as_at_least_a_fifth_of_what_most_rows_span(
+    zeros: int, is_raised: bool
+) -> None:
+    x = np.concatenate([np.zeros(zeros), np.linspace(0.0, 1.0, 5_000 - zeros)])[:, None]
+    low, quarter, upper, high = np.percentile(x, [5, 25, 75, 95])
+    least = 0.2 * (high - low)
+    assert bool(0 < upper - quarter < least) is is_raised
+    wanted = max(upper - quarter, least)
+    assert fit_view(ViewSpec("robust"), x).scale[0] == pytest.approx(wanted)
+    assert fit_view(ViewSpec("gentle"), x).scale[0] == pytest.approx(2 * wanted)
 
 
 # --- columns without spread ----------------------------------------------------------------------
