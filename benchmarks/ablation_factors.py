@@ -62,7 +62,8 @@ FACTORS = {
     "eps": Factor("Entropic regularisation", _each("eps", 0.0, 0.01, 0.1, 1.0)),
     "batch_rows": Factor("Batch size", _each("batch_rows", 64, 128, 256, 512)),
     "repeats": Factor("Repeats", _each("repeats", 1, 2, 4, 8, 16)),
-    "anchor_sets": Factor("Anchor sets", _each("anchor_sets", 2, 8, 32, 64)),
+    "anchor_rows": Factor("Anchors in a set", _each("anchor_rows", 128, 256, 512, 1_024)),
+    "anchor_sets": Factor("Anchor sets", _each("anchor_sets", 2, 8, 16, 32)),
     "calibration": Factor(
         "Aggregation of efforts", _each("calibration", "log-effort", "raw-effort")
     ),
