@@ -233,9 +233,12 @@ class FitSizes:
         return company_search(n_rows, self.n_company, self.company_width, self.config.company)
 
 
-def setting_of(fit: FitSizes, rows: Need, solving: Need, solver_setting: str) -> str:
-    """Return what to change for a smaller task: what the larger part of it depends on."""
-    return solver_setting if solving.n_bytes > rows.n_bytes else fit.rows_setting
+def setting_of(fit: FitSizes, rows: Need, solving: Need, solved: str | None = None) -> str:
+    """Return what to change for a smaller task: what the larger part of it depends on.
+
+    `solved` is the setting behind what is solved; that of sets of anchors when omitted.
+    """
+    return (solved or fit.set_setting) if solving.n_bytes > rows.n_bytes else fit.rows_setting
 
 
 def seen_columns(plan: AnchorPlan, width: int) -> int:

@@ -36,11 +36,7 @@ def imagine_stage(fit: FitSizes) -> list[StagePlan]:
     routing = fit.rarities(made) + amount("anchors", 3 * fit.anchor_bytes)
     read = fit.first_bytes + fit.anchor_bytes + fit.n_views * 4 * 8 * n_rows
     moved = (read, 8 * made * (fit.n_features + fit.n_views + 1))
-    return [
-        stage_of(
-            "imagine", 1, moved, rows + routing, setting_of(fit, rows, routing, fit.set_setting)
-        )
-    ]
+    return [stage_of("imagine", 1, moved, rows + routing, setting_of(fit, rows, routing))]
 
 
 def choose_stage(fit: FitSizes) -> list[StagePlan]:
@@ -78,9 +74,7 @@ def _mix_stage(fit: FitSizes) -> StagePlan:
     routing = fit.rarities(MIXED_ROWS) + amount("anchors", 3 * fit.anchor_bytes)
     read = fit.first_bytes + fit.anchor_bytes + fit.n_views * 5 * 8 * fit.part_rows[0]
     moved = (read, 8 * MIXED_ROWS * (fit.n_features + fit.n_views + 1))
-    return stage_of(
-        "mix", 1, moved, rows + routing, setting_of(fit, rows, routing, fit.set_setting)
-    )
+    return stage_of("mix", 1, moved, rows + routing, setting_of(fit, rows, routing))
 
 
 def _trained_on(fit: FitSizes, name: str, n_columns: int, n_mixed: int = 0) -> StagePlan:
@@ -136,6 +130,4 @@ def validate_stage(fit: FitSizes) -> StagePlan:
     rows += amount("model", 4 * fit.model_bytes)
     routing = fit.rarities(held)
     read = fit.model_bytes + 8 * held * fit.n_features
-    return stage_of(
-        "validate", 1, (read, 0), rows + routing, setting_of(fit, rows, routing, fit.set_setting)
-    )
+    return stage_of("validate", 1, (read, 0), rows + routing, setting_of(fit, rows, routing))

@@ -161,8 +161,7 @@ def _anchors_stage(fit: FitSizes) -> StagePlan:
     solving = matrices(fit.anchor_rows, fit.anchor_rows, copies)
     solving += amount("anchors", 3 * fit.view_anchor_bytes)
     moved = (fit.n_views * (fit.first_bytes + 8 * fit.part_rows[0]), fit.anchor_bytes)
-    setting = setting_of(fit, rows, solving, fit.set_setting)
-    return stage_of("anchors", fit.n_views, moved, rows + solving, setting)
+    return stage_of("anchors", fit.n_views, moved, rows + solving, setting_of(fit, rows, solving))
 
 
 def _routes_stage(fit: FitSizes) -> StagePlan:
@@ -178,7 +177,7 @@ def _routes_stage(fit: FitSizes) -> StagePlan:
     routing = fit.routes(block_rows) + amount("anchors", 3 * fit.view_anchor_bytes)
     read = n_blocks * (fit.n_views * 8 * n_rows * fit.n_features + fit.anchor_bytes)
     moved = (read, 8 * sum(part_rows) * sum(plan.n_sets for plan in fit.anchors))
-    setting = setting_of(fit, rows, routing, fit.set_setting)
+    setting = setting_of(fit, rows, routing)
     return stage_of("routes", fit.n_views * n_blocks, moved, rows + routing, setting)
 
 
