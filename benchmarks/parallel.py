@@ -67,7 +67,8 @@ class PlainProcesses:
 
 
 def _serve(pipe: Any) -> None:
-    import mrot_scale.jobs.fit_tasks
+    import mrot_scale.jobs.label_tasks
+    import mrot_scale.jobs.model_tasks
     import mrot_scale.jobs.score_tasks  # noqa: F401
 
     pipe.send("ready")

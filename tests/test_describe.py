@@ -25,6 +25,7 @@ CONFIG: dict[str, Any] = {
     "cluster": {"kind": "inline"},
     "label_rows": 400,
     "repeats": 2,
+    "anchor_rows": 32,
     "anchor_sets": 2,
     "batch_rows": 32,
     "non_finite": "impute",
@@ -118,6 +119,7 @@ def test_a_model_tells_how_it_was_fitted(made: Path) -> None:
     changed = {
         "label_rows": 400,
         "repeats": 2,
+        "anchor_rows": 32,
         "anchor_sets": 2,
         "batch_rows": 32,
         "non_finite": "impute",

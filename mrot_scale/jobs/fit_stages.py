@@ -1,7 +1,9 @@
 """The stages of a fit in order, each a list of tasks over views, parts, repeats and blocks.
 
-What tasks do is in `fit_tasks`; what they may assume about each other's output is the records
-passed along here.
+What tasks do is in `sample_tasks`, `effort_tasks`, `label_tasks`, `learning_tasks` and
+`model_tasks`, one short function per kind: read, call a pure function, write. The same pure
+functions fit rows in memory (`mrot_scale.fitting`), so both give the same model. What tasks may
+assume about each other's output is the records passed along here.
 """
 
 import json
@@ -19,7 +21,7 @@ from mrot_scale.running.runner import Runner
 from mrot_scale.running.tasks import Task, records_json
 from mrot_scale.storing.store import FeatureStore
 
-_TASKS = "mrot_scale.jobs.fit_tasks"
+_JOBS = "mrot_scale.jobs"
 
 
 class FitStages:
@@ -64,7 +66,8 @@ class FitStages:
         return _model_folder(assembled, validated)
 
     def _task(self, function: str, key: str, **arguments: Any) -> Task:
-        return Task(key, f"{_TASKS}:{function}", self._common | arguments)
+        """Return a task of a function, as `module:function` below `mrot_scale.jobs`."""
+        return Task(key, f"{_JOBS}.{function}", self._common | arguments)
 
     def _sample(self) -> list[Record]:
         """Draw the labelled rows: one pass over the store, then each part put together."""
@@ -74,7 +77,7 @@ class FitStages:
             "sample",
             [
                 self._task(
-                    "draw_rows",
+                    "sample_tasks:draw_rows",
                     task_key("sample", chunk),
                     store=address,
                     chunk=chunk,
@@ -88,7 +91,7 @@ class FitStages:
         parts: list[Record] = []
         for part in range(n_parts):
             task = self._task(
-                "gather_rows",
+                "sample_tasks:gather_rows",
                 task_key("gather", part),
                 pieces=[_piece(record, part) for record in drawn],
                 part=part,
@@ -100,7 +103,8 @@ class FitStages:
 
     def _learn_views(self, first: Any) -> list[Any]:
         tasks = [
-            self._task("learn_view", task_key("views", v), part=first, view=v) for v in self._views
+            self._task("effort_tasks:learn_view", task_key("views", v), part=first, view=v)
+            for v in self._views
         ]
         return records_json(self._runner.stage("views", tasks))
 
@@ -116,7 +120,7 @@ class FitStages:
         views, met = self._config.batch_views, self._met(parts)
         tasks = [
             self._task(
-                "measure_zones",
+                "effort_tasks:measure_zones",
                 task_key("neighbours", v, p),
                 part=part.to_json(),
                 first=parts[0].to_json(),
@@ -143,7 +147,7 @@ class FitStages:
                         places.append((v, p))
                         tasks.append(
                             self._task(
-                                "solve_efforts",
+                                "effort_tasks:solve_efforts",
                                 task_key("efforts", v, p, repeat, block),
                                 part=part.to_json(),
                                 view=v,
@@ -163,7 +167,7 @@ class FitStages:
         if not self._two_passes:
             return None
         met = [efforts[v][0] for v in self._config.batch_views]
-        task = self._task("trust_rows", task_key("trust", 0), part=first, efforts=met)
+        task = self._task("effort_tasks:trust_rows", task_key("trust", 0), part=first, efforts=met)
         return self._runner.one(task).to_json()
 
     def _anchors(
@@ -173,7 +177,7 @@ class FitStages:
         own = zones if not self._two_passes else None
         tasks = [
             self._task(
-                "solve_anchors",
+                "effort_tasks:solve_anchors",
                 task_key("anchors", v),
                 part=first,
                 view=v,
@@ -196,7 +200,7 @@ class FitStages:
                     places.append((v, p))
                     tasks.append(
                         self._task(
-                            "route_rows",
+                            "effort_tasks:route_rows",
                             task_key("routes", v, p, block),
                             part=part.to_json(),
                             view=v,
@@ -221,7 +225,7 @@ class FitStages:
         """Find how rare each effort of the sample is."""
         tasks = [
             self._task(
-                "calibrate",
+                "effort_tasks:calibrate",
                 task_key("calibrate", v),
                 part=first,
                 view=v,
@@ -238,7 +242,9 @@ class FitStages:
         """Share rarities among neighbours, where rows keep company."""
         if self._config.company_view is None:
             return None
-        task = self._task("share_company", task_key("company", 0), part=first, **fitted)
+        task = self._task(
+            "effort_tasks:share_company", task_key("company", 0), part=first, **fitted
+        )
         return self._runner.one(task).to_json()
 
     def _label(
@@ -246,7 +252,7 @@ class FitStages:
     ) -> list[Record]:
         tasks = [
             self._task(
-                "label_rows",
+                "label_tasks:label_rows",
                 task_key("label", p),
                 part=part.to_json(),
                 is_sample=p == 0,
@@ -261,12 +267,16 @@ class FitStages:
         """Make rows with rare categories, where there are categories."""
         if not rare_levels(self._store.schema):
             return []
-        task = self._task("imagine_categories", task_key("imagine", 0), part=first, **fitted)
+        task = self._task(
+            "label_tasks:imagine_categories", task_key("imagine", 0), part=first, **fitted
+        )
         return [self._runner.one(task).to_json()]
 
     def _mix(self, first: Any, label: Any, fitted: dict[str, Any]) -> Any:
         """Make rows of two others."""
-        task = self._task("mix_rows", task_key("mix", 0), part=first, labels=label, **fitted)
+        task = self._task(
+            "label_tasks:mix_rows", task_key("mix", 0), part=first, labels=label, **fitted
+        )
         return self._runner.one(task).to_json()
 
     def _train(
@@ -282,7 +292,7 @@ class FitStages:
         first, label = parts[0].to_json(), labels[0].to_json()
         tasks = [
             self._task(
-                "train_model",
+                "learning_tasks:train_model",
                 task_key(stage, 0),
                 parts=records_json(parts),
                 labels=records_json(labels),
@@ -293,7 +303,7 @@ class FitStages:
         ]
         tasks += [
             self._task(
-                "train_fold",
+                "learning_tasks:train_fold",
                 task_key(stage, 1 + fold),
                 part=first,
                 labels=label,
@@ -308,7 +318,7 @@ class FitStages:
 
     def _judge(self, first: Any, label: Any, folds: list[Any], kind: str) -> dict[str, Any]:
         task = self._task(
-            "judge_trees",
+            "learning_tasks:judge_trees",
             task_key("judge", 0),
             part=first,
             labels=label,
@@ -320,14 +330,16 @@ class FitStages:
     def _regressor(self, first: Any, label: Any) -> str:
         if self._config.regressor != "auto":
             return self._config.regressor
-        task = self._task("choose_regressor", task_key("choose", 0), part=first, labels=label)
+        task = self._task(
+            "learning_tasks:choose_regressor", task_key("choose", 0), part=first, labels=label
+        )
         return str(self._runner.one(task).facts["kind"])
 
     def _assemble(
         self, first: Any, label: Any, fitted: dict[str, Any], folds: list[Any], trained: Any
     ) -> Record:
         task = self._task(
-            "assemble_model",
+            "model_tasks:assemble_model",
             task_key("assemble", 0),
             part=first,
             labels=label,
@@ -356,7 +368,7 @@ class FitStages:
         }
         task = Task(
             task_key("validate", 0),
-            f"{_TASKS}:validate_model",
+            f"{_JOBS}.model_tasks:validate_model",
             {"part": first, "assembled": assembled.to_json(), "facts": facts},
         )
         return self._runner.one(task)

@@ -11,8 +11,8 @@ import pyarrow.types as types
 from mrot_scale.conditions import parse_condition
 from mrot_scale.config import Config
 from mrot_scale.jobs.fit_job import fit
-from mrot_scale.jobs.fit_tasks import excluded_rows
 from mrot_scale.jobs.ingest_job import ingest
+from mrot_scale.jobs.sample_tasks import excluded_rows
 from mrot_scale.progress import Report
 from mrot_scale.reading.parts import Partitions, identity_of
 from mrot_scale.reading.sources import open_source

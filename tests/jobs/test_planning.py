@@ -151,7 +151,7 @@ def test_fit_in_parts_submits_the_tasks_planned(
 ) -> None:
     monkeypatch.setattr("mrot_scale.jobs.labelled._PART_BYTES", 4 * 4 * 700)
     monkeypatch.setattr("mrot_scale.jobs.labelled.EFFORT_BLOCK_BATCHES", 4)
-    for user in ("fit_stages", "fit_tasks", "planning"):
+    for user in ("fit_stages", "effort_tasks", "planning"):
         monkeypatch.setattr(f"mrot_scale.jobs.{user}.EFFORT_BLOCK_BATCHES", 4)
     place = written_config(tmp_path, coverage="all")
     store = stored(tmp_path, normal_rows(1_500, 4), place)

@@ -110,9 +110,9 @@ def test_a_stopped_fit_goes_on_with_what_is_missing(
 def test_a_task_that_fails_in_the_middle_of_its_writing_is_run_again(
     undisturbed: Undisturbed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from mrot_scale.jobs import fit_tasks
+    from mrot_scale.jobs import effort_tasks
 
-    real: Callable[..., Any] = fit_tasks.solve_efforts
+    real: Callable[..., Any] = effort_tasks.solve_efforts
     calls = []
 
     def solve(work: Any, **arguments: Any) -> Any:
@@ -122,7 +122,7 @@ def test_a_task_that_fails_in_the_middle_of_its_writing_is_run_again(
             raise MrotError("the disk went away")
         return record
 
-    monkeypatch.setattr(fit_tasks, "solve_efforts", solve)
+    monkeypatch.setattr(effort_tasks, "solve_efforts", solve)
     with pytest.raises(MrotError, match="the disk went away"):
         fit(undisturbed.store, tmp_path / "model", CONFIG)
     fit(undisturbed.store, tmp_path / "model", CONFIG)
