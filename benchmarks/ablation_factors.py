@@ -60,7 +60,7 @@ def _views(**views: list[Changes]) -> dict[str, Changes]:
 FACTORS = {
     "alpha": Factor("Zone mass", _each("alpha", 0.01, 0.02, 0.04, 0.08, 0.16)),
     "eps": Factor("Entropic regularisation", _each("eps", 0.0, 0.01, 0.1, 1.0)),
-    "batch_rows": Factor("Batch size", _each("batch_rows", 64, 128, 256, 512)),
+    "batch_rows": Factor("Batch size, first pass", _each("batch_rows", 64, 128, 256, 512)),
     "repeats": Factor("Repeats", _each("repeats", 1, 2, 4, 8, 16)),
     "anchor_rows": Factor("Anchors in a set", _each("anchor_rows", 128, 256, 512, 1_024)),
     "anchor_sets": Factor("Anchor sets", _each("anchor_sets", 2, 8, 16, 32)),
