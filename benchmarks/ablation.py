@@ -33,7 +33,8 @@ from benchmarks.quality_families import LIBRARIES
 from benchmarks.quality_runs import Task, Unit, run_units, unfinished
 from benchmarks.quality_sets import TEST_SHARE, load_set, load_split, set_paths
 from benchmarks.record import claim_folder, json_lines, versions
-from mrot_scale.config import Method, MethodConfig
+from mrot_scale.config.method import MethodConfig
+from mrot_scale.config.scoring import Method
 
 _FIELDS = ("dataset", "changes", "method", "seed")
 

@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from mrot_scale.config import Method, MethodConfig
+from mrot_scale.config.method import MethodConfig
+from mrot_scale.config.scoring import Method
 
 Changes = dict[str, Any]
 """Settings that differ from the defaults."""

@@ -11,7 +11,8 @@ import mrot_scale
 from benchmarks.ablation_factors import MEDIAN_RADIUS, Changes
 from benchmarks.quality_families import Family, Floats, Scored, timed
 from benchmarks.quality_sets import at_most
-from mrot_scale.config import Method, MethodConfig, method_config
+from mrot_scale.config.method import MethodConfig, method_config
+from mrot_scale.config.scoring import Method
 
 _RADIUS_ROWS = 1_000
 """Rows that the radius of a ball is measured on."""

@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import spearmanr
 
-from mrot_scale.config import MethodConfig, ViewConfig
+from mrot_scale.config.method import MethodConfig
+from mrot_scale.config.views import ViewConfig
 from mrot_scale.fitting import (
     batch_stage,
     measure_neighbours,

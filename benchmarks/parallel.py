@@ -20,7 +20,7 @@ from unittest.mock import patch
 from benchmarks.record import claim_folder, json_lines, versions
 from benchmarks.tables import write_table
 from mrot_scale import Config, ingest
-from mrot_scale.config import ClusterConfig
+from mrot_scale.config.cluster import ClusterConfig
 from mrot_scale.jobs.fit_job import fit
 from mrot_scale.jobs.score_job import score
 from mrot_scale.running.cluster import OnRecord, Workers, open_workers

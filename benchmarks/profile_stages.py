@@ -11,8 +11,8 @@ from unittest.mock import patch
 
 from benchmarks.profile_timers import Timed, Timers, timed
 from mrot_scale import fit, ingest, score
-from mrot_scale.config import Config
-from mrot_scale.config_layers import load_config
+from mrot_scale.config.job import Config
+from mrot_scale.config.layers import load_config
 from mrot_scale.encoding import Decoder
 from mrot_scale.jobs.score_tasks import BLOCK_ROWS
 from mrot_scale.model.persist import load_model, model_schema

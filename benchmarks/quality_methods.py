@@ -13,7 +13,7 @@ import numpy as np
 import mrot_scale
 from benchmarks.quality_families import Family, Floats, Scored, timed
 from benchmarks.quality_peers import PEERS, QUADRATIC_ROWS
-from mrot_scale.config import Method
+from mrot_scale.config.scoring import Method
 
 EXACT_ROWS = 6_000
 """Training rows of one exact problem: its memory grows with the square of them."""

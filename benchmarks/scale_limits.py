@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from benchmarks.parallel import PlainProcesses, TimedWorkers
 from mrot_scale import Config, score
-from mrot_scale.config import ClusterConfig
+from mrot_scale.config.cluster import ClusterConfig
 from mrot_scale.encoding import Decoder
 from mrot_scale.errors import MrotError
 from mrot_scale.jobs.score_tasks import BLOCK_ROWS

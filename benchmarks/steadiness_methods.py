@@ -7,7 +7,7 @@ import numpy as np
 
 import mrot_scale
 from benchmarks.quality_families import Family, Floats, Scored, timed
-from mrot_scale.config import Method
+from mrot_scale.config.scoring import Method
 
 METHODS: tuple[Method, ...] = ("model", "effort")
 SCALINGS = ("none", "standard", "robust")

@@ -22,7 +22,8 @@ import pyarrow as pa
 
 from benchmarks.record import claim_folder, json_lines, versions
 from mrot_scale import Problem, fit, score_rows
-from mrot_scale.config import ClusterConfig, Config
+from mrot_scale.config.cluster import ClusterConfig
+from mrot_scale.config.job import Config
 from mrot_scale.method.anchors import fit_anchor_set, route_matrix
 from mrot_scale.threads import one_native_thread
 

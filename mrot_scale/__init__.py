@@ -10,8 +10,9 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from mrot_scale import plots
-    from mrot_scale.config import Config, MethodConfig
-    from mrot_scale.config_layers import load_config
+    from mrot_scale.config.job import Config
+    from mrot_scale.config.layers import load_config
+    from mrot_scale.config.method import MethodConfig
     from mrot_scale.estimator import MROT
     from mrot_scale.flagging import flagged
     from mrot_scale.jobs.explain_job import explain
@@ -26,16 +27,16 @@ if TYPE_CHECKING:
     from mrot_scale.verifying import verify
 
 _HOME_OF = {
-    "Config": "mrot_scale.config",
+    "Config": "mrot_scale.config.job",
     "MROT": "mrot_scale.estimator",
-    "MethodConfig": "mrot_scale.config",
+    "MethodConfig": "mrot_scale.config.method",
     "Problem": "mrot_scale.method.efforts",
     "backfill": "mrot_scale.scheduled.backfill",
     "explain": "mrot_scale.jobs.explain_job",
     "fit": "mrot_scale.jobs.fit_job",
     "flagged": "mrot_scale.flagging",
     "ingest": "mrot_scale.jobs.ingest_job",
-    "load_config": "mrot_scale.config_layers",
+    "load_config": "mrot_scale.config.layers",
     "minibatch_efforts": "mrot_scale.method.efforts",
     "nightly": "mrot_scale.scheduled.night",
     "open_scores": "mrot_scale.jobs.service",

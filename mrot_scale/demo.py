@@ -9,8 +9,8 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from mrot_scale.config import Config
-from mrot_scale.config_layers import load_config
+from mrot_scale.config.job import Config
+from mrot_scale.config.layers import load_config
 from mrot_scale.demo_findings import (
     ID,
     TOP_COLUMNS,

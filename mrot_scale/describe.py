@@ -12,7 +12,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from mrot_scale.config import Config, ViewConfig
+from mrot_scale.config.job import Config
+from mrot_scale.config.views import ViewConfig
 from mrot_scale.digests import (
     AnyPath,
     Kind,

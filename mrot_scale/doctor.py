@@ -15,7 +15,7 @@ from mrot_scale.doctor_storage import storage_look
 from mrot_scale.doctor_workers import workers_look
 
 if TYPE_CHECKING:
-    from mrot_scale.config import ClusterConfig
+    from mrot_scale.config.cluster import ClusterConfig
 
 STORAGE_TIMEOUT_S = 60.0
 SCHEDULER_TIMEOUT_S = 120.0

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from mrot_scale.doctor_checks import Check, Checks
 
 if TYPE_CHECKING:
-    from mrot_scale.config import ClusterConfig
+    from mrot_scale.config.cluster import ClusterConfig
 
 _WORKER_TIMEOUT_S = 20.0
 
@@ -38,7 +38,7 @@ def workers_look(
 def _cluster_config(scheduler: "str | ClusterConfig | None") -> "ClusterConfig":
     from pydantic import ValidationError
 
-    from mrot_scale.config import ClusterConfig
+    from mrot_scale.config.cluster import ClusterConfig
     from mrot_scale.errors import ConfigError
 
     if isinstance(scheduler, ClusterConfig):

@@ -13,7 +13,8 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from mrot_scale.config import Method, MethodConfig
+from mrot_scale.config.method import MethodConfig
+from mrot_scale.config.scoring import Method
 from mrot_scale.errors import (
     ConfigError,
     DamagedModelError,

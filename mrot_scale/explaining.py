@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrot_scale.compiling import can_compile
-from mrot_scale.config import Method
+from mrot_scale.config.scoring import Method
 from mrot_scale.method.resemblance import compile_comparison
 from mrot_scale.model.hybrid import Explaining
 from mrot_scale.rows import fill_non_finite

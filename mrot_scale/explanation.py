@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mrot_scale.config import Method, ViewConfig
+from mrot_scale.config.scoring import Method
+from mrot_scale.config.views import ViewConfig
 from mrot_scale.errors import ConfigError
 from mrot_scale.explaining import can_explain, column_contributions
 from mrot_scale.method.route_story import Route, route_of

@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mrot_scale.config import Method, MethodConfig, NonFinite, ViewConfig
+from mrot_scale.config.method import MethodConfig, NonFinite
+from mrot_scale.config.scoring import Method
+from mrot_scale.config.views import ViewConfig
 from mrot_scale.errors import DataError
 from mrot_scale.imagined import mixed_rows
 from mrot_scale.method.anchors import (

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mrot_scale.config import Method
+from mrot_scale.config.scoring import Method
 from mrot_scale.digests import array_chunks, scores_manifest, table_manifest
 from mrot_scale.errors import (
     ConfigError,

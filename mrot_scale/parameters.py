@@ -7,14 +7,8 @@ import numpy as np
 from sklearn.base import BaseEstimator, is_regressor
 from sklearn.utils import check_random_state
 
-from mrot_scale.config import (
-    ZONE_SETTINGS,
-    MethodConfig,
-    ViewConfig,
-    method_config,
-    paper_settings,
-    view_config,
-)
+from mrot_scale.config.method import ZONE_SETTINGS, MethodConfig, method_config, paper_settings
+from mrot_scale.config.views import ViewConfig, view_config
 from mrot_scale.errors import ConfigError
 
 _PLAIN_SETTINGS = (

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mrot_scale.config import NonFinite
+from mrot_scale.config.method import NonFinite
 from mrot_scale.errors import DataError, ModelMismatchError, MrotError
 from mrot_scale.precision import LARGEST_STORED
 

@@ -8,7 +8,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from mrot_scale.config import Method, MethodConfig, NonFinite, ViewConfig
+from mrot_scale.config.method import MethodConfig, NonFinite
+from mrot_scale.config.scoring import Method
+from mrot_scale.config.views import ViewConfig
 from mrot_scale.method.anchors import AnchorSet, route_matrix
 from mrot_scale.method.calibrate import Calibration
 from mrot_scale.method.combine import combine_views

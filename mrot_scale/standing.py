@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from mrot_scale.config import MethodConfig
+from mrot_scale.config.method import MethodConfig
 from mrot_scale.method.anchors import AnchorSet
 from mrot_scale.method.calibrate import (
     LOG_EFFORT_STEP,

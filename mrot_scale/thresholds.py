@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mrot_scale.config import Method, ScoringConfig
+from mrot_scale.config.scoring import Method, ScoringConfig
 from mrot_scale.errors import ConfigError, DamagedDataError, ModelMismatchError
 from mrot_scale.scoring import FittedModel
 from mrot_scale.storing.location import Location

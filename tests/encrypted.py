@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mrot_scale.certificates import Certificates
-from mrot_scale.config import ClusterConfig
+from mrot_scale.config.cluster import ClusterConfig
 from tests.servers import LOOPBACK, Process, answers, free_port, started, wait_until, worker_command
 
 

@@ -20,7 +20,7 @@ from mrot_scale import (
     doctor_storage,
     doctor_workers,
 )
-from mrot_scale.config import ClusterConfig
+from mrot_scale.config.cluster import ClusterConfig
 from mrot_scale.doctor import checks, doctor_text
 from mrot_scale.doctor_checks import Check
 from mrot_scale.doctor_disks import file_system

@@ -15,7 +15,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.neighbors import KNeighborsRegressor
 
 from mrot_scale import MROT, MethodConfig
-from mrot_scale.config import Method
+from mrot_scale.config.scoring import Method
 from mrot_scale.errors import (
     ConfigError,
     DataError,

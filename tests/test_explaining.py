@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from mrot_scale import MROT
-from mrot_scale.config import Method
+from mrot_scale.config.scoring import Method
 from mrot_scale.explaining import (
     can_explain,
     column_contributions,

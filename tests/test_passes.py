@@ -9,7 +9,8 @@ from scipy.stats import spearmanr
 from sklearn.metrics import roc_auc_score
 
 from mrot_scale import MROT, MethodConfig, load_config
-from mrot_scale.config import ViewConfig, method_config, paper_settings, view_config
+from mrot_scale.config.method import method_config, paper_settings
+from mrot_scale.config.views import ViewConfig, view_config
 from mrot_scale.errors import ConfigError
 from mrot_scale.fitting import anchor_plan
 from mrot_scale.method.efforts import Problem, minibatch_efforts

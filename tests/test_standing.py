@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from mrot_scale.config import MethodConfig
+from mrot_scale.config.method import MethodConfig
 from mrot_scale.method.anchors import AnchorSet, fit_anchor_set, route_matrix
 from mrot_scale.method.efforts import Problem, minibatch_efforts
 from mrot_scale.method.strata import draw_evenly

@@ -11,8 +11,9 @@ from typer.testing import CliRunner
 
 from mrot_scale import fit, flagged, ingest, open_scores, score, set_threshold, threshold
 from mrot_scale.cli import app
-from mrot_scale.config import ScoringConfig, full_config
-from mrot_scale.config_layers import load_config
+from mrot_scale.config.job import full_config
+from mrot_scale.config.layers import load_config
+from mrot_scale.config.scoring import ScoringConfig
 from mrot_scale.errors import ConfigError, DamagedDataError, ModelMismatchError
 from mrot_scale.flagging import count_above, threshold_options
 from mrot_scale.model.persist import load_model

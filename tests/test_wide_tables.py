@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 from sklearn.metrics import roc_auc_score
 
 from mrot_scale import MROT, MethodConfig, fit, ingest, score
-from mrot_scale.config import ViewConfig, method_config
+from mrot_scale.config.method import method_config
+from mrot_scale.config.views import ViewConfig
 from mrot_scale.errors import ConfigError, DamagedModelError
 from mrot_scale.explanation import explain_row
 from mrot_scale.model.persist import model_files, model_of

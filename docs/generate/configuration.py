@@ -9,7 +9,8 @@ from pydantic import BaseModel, WithJsonSchema
 from pydantic.fields import FieldInfo
 
 from docs.generate.tables import table
-from mrot_scale.config import Config, inner_model
+from mrot_scale.config.complaints import inner_model
+from mrot_scale.config.job import Config
 
 _HEADS = ("setting", "default", "takes", "meaning")
 _NAMES = {

@@ -52,7 +52,7 @@ def ingest(
     output: OutputForm = "text",
 ) -> None:
     """Read a table into a store: Zarr features, Parquet identifiers, a schema with statistics."""
-    from mrot_scale.config_layers import load_config
+    from mrot_scale.config.layers import load_config
     from mrot_scale.jobs.ingest_job import ingest as run_ingest
 
     overrides = merged(set_overrides(set), {"run": {"folder": run_folder}})
@@ -94,7 +94,7 @@ def fit(
     output: OutputForm = "text",
 ) -> None:
     """Learn a model from a store."""
-    from mrot_scale.config_layers import load_config
+    from mrot_scale.config.layers import load_config
     from mrot_scale.jobs.fit_job import fit as run_fit
 
     settings = load_config(
@@ -145,7 +145,7 @@ def score(
     output: OutputForm = "text",
 ) -> None:
     """Give every row of a store its score."""
-    from mrot_scale.config_layers import load_config
+    from mrot_scale.config.layers import load_config
     from mrot_scale.jobs.score_job import score as run_score
 
     settings = load_config(

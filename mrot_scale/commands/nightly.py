@@ -221,7 +221,7 @@ def compare(
     output: OutputForm = "text",
 ) -> None:
     """Score the same rows with two models: rank correlation, flagged overlap, drift."""
-    from mrot_scale.config_layers import load_config
+    from mrot_scale.config.layers import load_config
     from mrot_scale.scheduled.comparison import compare_models
 
     found = compare_models(output_folder, first, second, rows, load_config(config))
@@ -237,7 +237,7 @@ def _settings(
     allow_class: bool,
     by: str | None,
 ) -> Any:
-    from mrot_scale.config_layers import load_config
+    from mrot_scale.config.layers import load_config
 
     flags = {"cluster": cluster_overrides(cluster, workers, insecure, allow_class)}
     return load_config(

@@ -83,8 +83,8 @@ def doctor(
 @config_app.command("show", epilog="Example: mrot-scale config show -c configs/laptop.yaml")
 def show(config: ConfigFile = None, set: Settings = None, output: OutputForm = "text") -> None:
     """Print the settings a command would use: file, environment (MROT_*), then flags."""
-    from mrot_scale.config_layers import load_config
-    from mrot_scale.config_text import show_config
+    from mrot_scale.config.layers import load_config
+    from mrot_scale.config.text import show_config
 
     found = load_config(config, overrides=set_overrides(set))
     if output == "json":
@@ -96,7 +96,7 @@ def show(config: ConfigFile = None, set: Settings = None, output: OutputForm = "
 @config_app.command("schema", epilog="Example: mrot-scale config schema > settings.schema.json")
 def schema(output: OutputForm = "text") -> None:
     """Print the JSON schema of settings files, which is JSON in any form."""
-    from mrot_scale.config_text import schema_text
+    from mrot_scale.config.text import schema_text
 
     typer.echo(schema_text())
 
@@ -108,8 +108,8 @@ def init(
     output: OutputForm = "text",
 ) -> None:
     """Write a settings file with every default and what it means."""
-    from mrot_scale.config import Config
-    from mrot_scale.config_text import initial_text
+    from mrot_scale.config.job import Config
+    from mrot_scale.config.text import initial_text
 
     if path is not None and not dry_run:
         _write_new(path, initial_text())

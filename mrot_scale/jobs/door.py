@@ -1,7 +1,8 @@
 """What is refused before the first task: values, columns and conditions that cannot work."""
 
 from mrot_scale.conditions import parse_condition
-from mrot_scale.config import Config, NonFinite
+from mrot_scale.config.job import Config
+from mrot_scale.config.method import NonFinite
 from mrot_scale.errors import ConfigError, DataError, OutputError
 from mrot_scale.storing.location import Location
 from mrot_scale.storing.store import FeatureStore

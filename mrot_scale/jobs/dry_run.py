@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from mrot_scale.config import Config
+from mrot_scale.config.job import Config
 from mrot_scale.jobs.door import check_absent, check_fit_input
 from mrot_scale.jobs.ingest_job import schema_like
 from mrot_scale.jobs.opening import AnyConfig, settled

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from mrot_scale.config import Method, ScoringConfig
+from mrot_scale.config.scoring import Method, ScoringConfig
 from mrot_scale.encoding import Decoder
 from mrot_scale.errors import ConfigError, MissingInputError
 from mrot_scale.explanation import Explanation, explain_row

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mrot_scale.conditions import parse_condition
-from mrot_scale.config import Config
+from mrot_scale.config.job import Config
 from mrot_scale.errors import LeftOutWarning
 from mrot_scale.jobs.door import check_condition, check_fit_input
 from mrot_scale.jobs.fit_report import write_fit_report

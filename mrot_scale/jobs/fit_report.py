@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mrot_scale.config import Config
+from mrot_scale.config.job import Config
 from mrot_scale.encoding import Decoder
 from mrot_scale.jobs.report_parts import ShownRows, count_cells
 from mrot_scale.model.persist import load_model, model_schema

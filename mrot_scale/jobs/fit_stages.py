@@ -9,7 +9,7 @@ assume about each other's output is the records passed along here.
 import json
 from typing import Any
 
-from mrot_scale.config import Config
+from mrot_scale.config.job import Config
 from mrot_scale.encoding import rare_levels
 from mrot_scale.fitting import plan_fit
 from mrot_scale.jobs.labelled import EFFORT_BLOCK_BATCHES, ROUTE_BLOCK_ROWS, label_plan

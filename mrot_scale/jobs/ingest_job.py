@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mrot_scale.config import Config
+from mrot_scale.config.job import Config
 from mrot_scale.errors import DataError, LeftOutWarning
 from mrot_scale.jobs.opening import (
     AnyConfig,

@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from mrot_scale.config import MethodConfig
+from mrot_scale.config.method import MethodConfig
 from mrot_scale.fitting import sample_rows
 from mrot_scale.seeds import generator
 from mrot_scale.storing.store import FeatureStore

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mrot_scale.config import MethodConfig
+from mrot_scale.config.method import MethodConfig
 from mrot_scale.jobs.sample_tasks import method_of
 from mrot_scale.model.choose import best_by_validation, fit_of
 from mrot_scale.model.directory import ModelFiles

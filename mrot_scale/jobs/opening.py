@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mrot_scale.config import Config, full_config
-from mrot_scale.config_layers import load_config
-from mrot_scale.config_text import recorded_config
+from mrot_scale.config.job import Config, full_config
+from mrot_scale.config.layers import load_config
+from mrot_scale.config.text import recorded_config
 from mrot_scale.errors import DataError, MrotError
 from mrot_scale.jobs.plan_text import Plan
 from mrot_scale.progress import Report, silent, tell_dashboard

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from mrot_scale.config import ViewConfig
+from mrot_scale.config.views import ViewConfig
 from mrot_scale.method.anchors import AnchorSet
 from mrot_scale.method.calibrate import Calibration
 from mrot_scale.method.company import Company

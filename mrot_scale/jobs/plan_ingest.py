@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from mrot_scale.config import Config
+from mrot_scale.config.job import Config
 from mrot_scale.jobs.plan_calibration import TIMED_VALUES, with_seconds
 from mrot_scale.jobs.plan_memory import FILLED_COPIES, stage_of, table
 from mrot_scale.jobs.plan_text import Plan

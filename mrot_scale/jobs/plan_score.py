@@ -1,6 +1,6 @@
 """What scoring a store will do, before it does it."""
 
-from mrot_scale.config import Config
+from mrot_scale.config.job import Config
 from mrot_scale.explaining import can_explain, column_weights
 from mrot_scale.jobs.plan_calibration import (
     coded_byte_seconds,

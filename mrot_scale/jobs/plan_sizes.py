@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from functools import cached_property
 
-from mrot_scale.config import Config, ViewConfig
+from mrot_scale.config.job import Config
+from mrot_scale.config.views import ViewConfig
 from mrot_scale.encoding import rare_levels
 from mrot_scale.fitting import TRAINING_SCORES_KEPT, AnchorPlan, Setup, anchor_plan, plan_fit
 from mrot_scale.imagined import ROWS_PER_COLUMN

@@ -3,7 +3,8 @@
 import os
 from pathlib import Path
 
-from mrot_scale.config import ClusterConfig, Config
+from mrot_scale.config.cluster import ClusterConfig
+from mrot_scale.config.job import Config
 from mrot_scale.jobs.plan_memory import MIB
 from mrot_scale.jobs.plan_text import Plan, StagePlan
 from mrot_scale.running.cluster import local_workers

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mrot_scale.config import ReportConfig
+from mrot_scale.config.job import ReportConfig
 from mrot_scale.running.commit import Record
 from mrot_scale.running.tasks import Work
 from mrot_scale.storing.location import Location

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrot_scale.conditions import parse_condition
-from mrot_scale.config import MethodConfig
+from mrot_scale.config.method import MethodConfig
 from mrot_scale.encoding import Decoder, category_counts, recounted
 from mrot_scale.errors import DataError
 from mrot_scale.fitting import Setup, plan_fit, usable_sample

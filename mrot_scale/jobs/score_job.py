@@ -8,7 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from mrot_scale.config import Config, Method
+from mrot_scale.config.job import Config
+from mrot_scale.config.scoring import Method
 from mrot_scale.encoding import check_fits
 from mrot_scale.errors import ConfigError, OutputError
 from mrot_scale.explaining import can_explain

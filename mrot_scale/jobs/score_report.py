@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from mrot_scale.config import Config
+from mrot_scale.config.job import Config
 from mrot_scale.drift import Drift, profile_drift, training_profile
 from mrot_scale.jobs.report_parts import SCORE_CELLS, read_parts
 from mrot_scale.jobs.staged import Staged

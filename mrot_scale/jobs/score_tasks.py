@@ -12,7 +12,8 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from mrot_scale.compiling import can_compile
-from mrot_scale.config import Method, NonFinite
+from mrot_scale.config.method import NonFinite
+from mrot_scale.config.scoring import Method
 from mrot_scale.encoding import Decoder, category_counts
 from mrot_scale.errors import ModelMismatchError
 from mrot_scale.explaining import can_explain, column_contributions, prepare_explaining

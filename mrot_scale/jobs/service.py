@@ -10,7 +10,7 @@ import pyarrow.dataset as ds
 import pyarrow.fs as pafs
 from numpy.typing import NDArray
 
-from mrot_scale.config import Method
+from mrot_scale.config.scoring import Method
 from mrot_scale.encoding import Decoder
 from mrot_scale.errors import DataError
 from mrot_scale.jobs.score_tasks import open_model

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mrot_scale.config import MethodConfig
+from mrot_scale.config.method import MethodConfig
 from mrot_scale.errors import ConfigError
 from mrot_scale.model.lightgbm_model import train_lightgbm
 from mrot_scale.model.regressors import (

@@ -7,7 +7,7 @@ lose some of what the efforts know. How much is measured on rows they have not s
 import numpy as np
 from numpy.typing import NDArray
 
-from mrot_scale.config import MethodConfig
+from mrot_scale.config.method import MethodConfig
 from mrot_scale.model.lightgbm_model import LightgbmModel
 from mrot_scale.model.regressors import ScoreModel
 

@@ -6,7 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrot_scale import __version__
-from mrot_scale.config import Method, MethodConfig, ViewConfig
+from mrot_scale.config.method import MethodConfig
+from mrot_scale.config.scoring import Method
+from mrot_scale.config.views import ViewConfig
 from mrot_scale.errors import ConfigError, DamagedModelError
 from mrot_scale.method.anchors import AnchorSet
 from mrot_scale.method.calibrate import Calibration

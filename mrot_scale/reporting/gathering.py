@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mrot_scale import __version__
-from mrot_scale.config import Config, ReportConfig
+from mrot_scale.config.job import Config, ReportConfig
 from mrot_scale.drift import Drift
 from mrot_scale.jobs.report_parts import ShownRows
 from mrot_scale.model.persist import model_schema

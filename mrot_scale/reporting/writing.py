@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from glob import escape
 
-from mrot_scale.config import Config
+from mrot_scale.config.job import Config
 from mrot_scale.errors import UnwrittenReportWarning
 from mrot_scale.reporting.contents import Contents
 from mrot_scale.reporting.page import report_page

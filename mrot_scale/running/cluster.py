@@ -18,7 +18,7 @@ from itertools import islice
 from multiprocessing import resource_tracker
 from typing import Any, Protocol
 
-from mrot_scale.config import ClusterConfig
+from mrot_scale.config.cluster import ClusterConfig
 from mrot_scale.errors import ConfigError, MrotError, TemporaryError
 from mrot_scale.running.commit import Record
 from mrot_scale.running.greeting import check_greeting

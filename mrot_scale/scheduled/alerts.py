@@ -13,7 +13,7 @@ from threading import Thread
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from mrot_scale.config_nightly import NightlyConfig
+from mrot_scale.config.nightly import NightlyConfig
 
 Event = Literal["warn", "fail", "recovery"]
 

@@ -19,7 +19,7 @@ from typing import Literal
 
 import yaml
 
-from mrot_scale.config import Config
+from mrot_scale.config.job import Config
 from mrot_scale.errors import ConfigError, MrotError, TemporaryError
 from mrot_scale.jobs.opening import AnyConfig, for_input, settled
 from mrot_scale.progress import Report, in_run

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from mrot_scale.config import Config
+from mrot_scale.config.job import Config
 from mrot_scale.drift import largest, profile_drift, training_profile
 from mrot_scale.errors import ConfigError, MrotError
 from mrot_scale.model.columns import load_schema

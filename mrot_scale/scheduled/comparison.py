@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import spearmanr
 
-from mrot_scale.config import Config
+from mrot_scale.config.job import Config
 from mrot_scale.drift import drift_of
 from mrot_scale.errors import DataError
 from mrot_scale.jobs.opening import AnyConfig, settled

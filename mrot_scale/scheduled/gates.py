@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from mrot_scale.config_nightly import ColumnRule, GatesConfig, Limit
+from mrot_scale.config.nightly import ColumnRule, GatesConfig, Limit
 from mrot_scale.drift import Drift
 from mrot_scale.errors import GateError
 from mrot_scale.storing.schema import Column, Schema

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from mrot_scale.config import Config
+from mrot_scale.config.job import Config
 from mrot_scale.digests import table_manifest
 from mrot_scale.drift import Drift, profile_drift, training_profile
 from mrot_scale.errors import GateError, LeftOutWarning, MissingInputError

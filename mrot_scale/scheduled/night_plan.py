@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from mrot_scale.config import Config
+from mrot_scale.config.job import Config
 from mrot_scale.jobs.opening import AnyConfig, settled
 from mrot_scale.reading.sources import open_source
 from mrot_scale.scheduled.choosing import fitted_for, training_partitions

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from mrot_scale.config import Config
+from mrot_scale.config.job import Config
 from mrot_scale.errors import MrotError
 from mrot_scale.jobs.score_job import model_identity, score_options
 from mrot_scale.jobs.score_tasks import ScoreOptions, open_model

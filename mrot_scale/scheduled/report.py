@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from mrot_scale import __version__
-from mrot_scale.config import ReportConfig
+from mrot_scale.config.job import ReportConfig
 from mrot_scale.reporting.contents import Contents, notice, rounded, short, worst_first
 from mrot_scale.reporting.page import report_page
 from mrot_scale.reporting.redacting import Redaction, redaction

@@ -12,8 +12,8 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
 
-from mrot_scale.config import Config
-from mrot_scale.config_text import SECRETS, shown_settings
+from mrot_scale.config.job import Config
+from mrot_scale.config.text import SECRETS, shown_settings
 from mrot_scale.errors import MissingInputError, MrotError
 from mrot_scale.progress import Report, TimedStages
 from mrot_scale.running.run_log import told

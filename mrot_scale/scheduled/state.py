@@ -4,7 +4,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 from urllib.parse import unquote
 
-from mrot_scale.config import Config
+from mrot_scale.config.job import Config
 from mrot_scale.errors import DamagedDataError
 from mrot_scale.profiles import Profile
 from mrot_scale.scheduled.inputs import InputFile

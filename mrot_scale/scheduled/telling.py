@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from mrot_scale.config import ReportConfig
-from mrot_scale.config_nightly import NightlyConfig
+from mrot_scale.config.job import ReportConfig
+from mrot_scale.config.nightly import NightlyConfig
 from mrot_scale.errors import MrotError
 from mrot_scale.reporting.contents import Contents
 from mrot_scale.reporting.writing import never_failing

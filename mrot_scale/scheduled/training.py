@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.types as types
 
 from mrot_scale.conditions import parse_condition
-from mrot_scale.config import Config
+from mrot_scale.config.job import Config
 from mrot_scale.jobs.fit_job import fit
 from mrot_scale.jobs.ingest_job import ingest
 from mrot_scale.jobs.sample_tasks import excluded_rows

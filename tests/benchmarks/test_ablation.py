@@ -15,7 +15,7 @@ from benchmarks.ablation_scores import changed_config, median_radius
 from benchmarks.ablation_tables import factor_rows, value_records
 from benchmarks.quality_cells import CELLS
 from benchmarks.quality_runs import Unit, run_unit
-from mrot_scale.config import MethodConfig
+from mrot_scale.config.method import MethodConfig
 from tests.tables import normal_rows
 
 

@@ -20,7 +20,7 @@ import yaml
 from docs.generate.blocks import CHECKED, INSTALLING, RUN, SHOWN, blocks
 from docs.generate.outputs import with_outputs
 from mrot_scale import fit, ingest, score
-from mrot_scale.config import Config
+from mrot_scale.config.job import Config
 from mrot_scale.synthetic import log_block
 from tests.jobs.made import TINY
 from tests.servers import s3_server

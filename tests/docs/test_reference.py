@@ -11,7 +11,7 @@ from docs.generate import commands, configuration, exit_codes, files, python
 from docs.generate.pages import PARTS, filled
 from docs.generate.tables import table
 from mrot_scale import errors, fit, ingest, nightly, score
-from mrot_scale.config import Config
+from mrot_scale.config.job import Config
 from tests.jobs.made import TINY, mixed_table
 from tests.scheduled.lake import SETTINGS, Job, day
 
@@ -44,7 +44,7 @@ def test_every_setting_is_in_the_reference_with_its_meaning() -> None:
     for name in names:
         line = next((row for row in text.splitlines() if row.startswith(f"| `{name}` |")), "")
         assert line, f"{name} is not in docs/reference/configuration.md"
-        assert len(line.split(" | ")[-1]) > 10, f"{name} has no docstring in mrot_scale/config*.py"
+        assert len(line.split(" | ")[-1]) > 10, f"{name} has no docstring in mrot_scale/config/"
 
 
 @pytest.mark.parametrize(

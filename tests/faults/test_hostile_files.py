@@ -30,9 +30,9 @@ from numcodecs import CRC32C, Zstd  # type: ignore[import-untyped]
 from numpy.random import Generator
 
 import mrot_scale
-from mrot_scale.config import Method
-from mrot_scale.config_layers import load_config
-from mrot_scale.config_text import show_config
+from mrot_scale.config.layers import load_config
+from mrot_scale.config.scoring import Method
+from mrot_scale.config.text import show_config
 from mrot_scale.describe import describe
 from mrot_scale.digests import digest
 from mrot_scale.errors import MrotError

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pytest
 import yaml
 
-from mrot_scale.config import Config
-from mrot_scale.config_layers import load_config
+from mrot_scale.config.job import Config
+from mrot_scale.config.layers import load_config
 from mrot_scale.errors import BudgetError, DataError, OutputError
 from mrot_scale.jobs import labelled, plan_sizes, plan_workers
 from mrot_scale.jobs.fit_job import fit

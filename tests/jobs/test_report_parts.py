@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from mrot_scale.config import ReportConfig
+from mrot_scale.config.job import ReportConfig
 from mrot_scale.jobs.report_parts import (
     SCORE_CELLS,
     ShownRows,

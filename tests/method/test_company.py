@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from mrot_scale import MROT
-from mrot_scale.config import MethodConfig
+from mrot_scale.config.method import MethodConfig
 from mrot_scale.errors import DamagedModelError
 from mrot_scale.method.company import Company, share_in_sample, weight_of, without
 from mrot_scale.model.persist import model_files, model_of

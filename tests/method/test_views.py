@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from mrot_scale import config
+from mrot_scale.config import views as settings_of_views
 from mrot_scale.errors import ConfigError
 from mrot_scale.method.views import SCALINGS, Scaling, ViewSpec, fit_view
 from tests.strategies import any_clouds, examples
@@ -58,7 +58,7 @@ def test_gentle_scaling_leaves_the_bulk_as_it_is_and_draws_in_what_is_far_out() 
 
 
 def test_settings_know_the_same_scalings() -> None:
-    assert get_args(config.Scaling) == SCALINGS
+    assert get_args(settings_of_views.Scaling) == SCALINGS
 
 
 def test_robust_scaling_is_the_default() -> None:

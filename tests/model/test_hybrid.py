@@ -14,7 +14,8 @@ from sklearn.linear_model import Ridge
 from sklearn.metrics import roc_auc_score
 
 from mrot_scale import MROT
-from mrot_scale.config import Method, MethodConfig
+from mrot_scale.config.method import MethodConfig
+from mrot_scale.config.scoring import Method
 from mrot_scale.model.hybrid import (
     LOSS_LIMIT,
     TOP_SHARES,

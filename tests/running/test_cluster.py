@@ -15,7 +15,7 @@ from distributed import LocalCluster, Status
 
 import mrot_scale
 from mrot_scale import load_config
-from mrot_scale.config import ClusterConfig
+from mrot_scale.config.cluster import ClusterConfig
 from mrot_scale.errors import ConfigError, MrotError, TemporaryError
 from mrot_scale.running import cluster
 from mrot_scale.running.cluster import open_workers

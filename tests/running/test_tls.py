@@ -16,7 +16,7 @@ import yaml
 
 import mrot_scale
 from mrot_scale.certificates import Certificates, make_certificates
-from mrot_scale.config import ClusterConfig
+from mrot_scale.config.cluster import ClusterConfig
 from mrot_scale.errors import ConfigError, MrotError
 from mrot_scale.running.cluster import open_workers
 from mrot_scale.running.greeting import check_greeting

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from mrot_scale.config_nightly import NightlyConfig
+from mrot_scale.config.nightly import NightlyConfig
 from mrot_scale.errors import UnwrittenReportWarning
 from mrot_scale.scheduled.alerts import WEBHOOK, Alert, AlertWarning, event_of, send
 from mrot_scale.scheduled.layout import Layout

@@ -10,9 +10,9 @@ import pytest
 from numpy.typing import NDArray
 
 from mrot_scale import load_config
-from mrot_scale.config import Config, full_config
-from mrot_scale.config_layers import RESERVED_VARIABLES
-from mrot_scale.config_nightly import GatesConfig, Limit
+from mrot_scale.config.job import Config, full_config
+from mrot_scale.config.layers import RESERVED_VARIABLES
+from mrot_scale.config.nightly import GatesConfig, Limit
 from mrot_scale.drift import SCORE, Drift, drift_of, profile_drift
 from mrot_scale.errors import ConfigError, GateError
 from mrot_scale.profiles import Bins, Profile, count_scores, count_values

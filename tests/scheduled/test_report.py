@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mrot_scale.config import ReportConfig
+from mrot_scale.config.job import ReportConfig
 from mrot_scale.errors import GateError, MissingInputError
 from mrot_scale.reporting.contents import Contents
 from mrot_scale.reporting.page import report_page

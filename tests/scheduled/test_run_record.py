@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from mrot_scale import __version__
-from mrot_scale.config import full_config
-from mrot_scale.config_text import shown_settings
+from mrot_scale.config.job import full_config
+from mrot_scale.config.text import shown_settings
 from mrot_scale.errors import GateError, MissingInputError, StorageError
 from mrot_scale.scheduled.layout import Layout
 from mrot_scale.scheduled.partitions import Partition

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mrot_scale.config import full_config
+from mrot_scale.config.job import full_config
 from mrot_scale.errors import DamagedDataError
 from mrot_scale.profiles import Profile
 from mrot_scale.scheduled.inputs import InputFile

@@ -12,16 +12,11 @@ from typing import Any, get_args, get_origin
 import yaml
 from pydantic import BaseModel, ValidationError
 
-from mrot_scale.config import (
-    FLAG_SETTINGS,
-    TLS_FILES,
-    ZONE_SETTINGS,
-    Config,
-    did_you_mean,
-    first_complaint,
-    shown,
-    with_kind,
-)
+from mrot_scale.config.cluster import TLS_FILES, with_kind
+from mrot_scale.config.complaints import did_you_mean, first_complaint, shown
+from mrot_scale.config.job import Config
+from mrot_scale.config.method import ZONE_SETTINGS
+from mrot_scale.config.scoring import FLAG_SETTINGS
 from mrot_scale.errors import ConfigError, MissingInputError
 from mrot_scale.storing.location import Location
 

@@ -11,11 +11,12 @@ import pytest
 import yaml
 from pydantic import BaseModel
 
-from mrot_scale.config import Config, inner_model
-from mrot_scale.config_layers import load_config
-from mrot_scale.config_text import initial_text, schema_text, show_config
+from mrot_scale.config.complaints import inner_model
+from mrot_scale.config.job import Config
+from mrot_scale.config.layers import load_config
+from mrot_scale.config.text import initial_text, schema_text, show_config
+from tests.config.given import CONFIGS
 
-CONFIGS = Path(__file__).parent.parent / "configs"
 MODELS: list[type[BaseModel]] = [
     Config,
     *filter(None, (inner_model(field.annotation) for field in Config.model_fields.values())),

@@ -9,7 +9,8 @@ import yaml
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from mrot_scale.config import Config, inner_model
+from mrot_scale.config.complaints import inner_model
+from mrot_scale.config.job import Config
 
 _LINE_WIDTH = 100
 SECRETS = ("arguments", "alert_command")

@@ -1,6 +1,5 @@
-"""Settings: what ships is valid, later sources win, and mistakes are named with their origin."""
+"""Settings come from a file, the environment and flags: later ones win, and mistakes are named."""
 
-import os
 import subprocess
 import sys
 from itertools import pairwise
@@ -8,66 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import ValidationError
 
-from mrot_scale import MROT, MethodConfig, load_config
-from mrot_scale.config import (
-    ClusterConfig,
-    Config,
-    StoreConfig,
-    ViewConfig,
-    method_config,
-    paper_settings,
-)
-from mrot_scale.config_layers import RESERVED_VARIABLES
-from mrot_scale.errors import ConfigError, MissingInputError
+from mrot_scale.config.job import Config
+from mrot_scale.config.layers import RESERVED_VARIABLES, load_config
+from mrot_scale.config.method import MethodConfig, method_config
+from mrot_scale.config.views import ViewConfig
+from mrot_scale.errors import MissingInputError
 from mrot_scale.storing.location import Location
-
-CONFIGS = Path(__file__).parent.parent / "configs"
-SLURM = "dask_jobqueue:SLURMCluster"
-
-
-@pytest.fixture(autouse=True)
-def _no_settings_around(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever runs the tests may have settings in the environment."""
-    for name in list(os.environ):
-        if name.startswith("MROT_") and name not in RESERVED_VARIABLES:
-            monkeypatch.delenv(name)
-
-
-def written(folder: Path, text: str, name: str = "settings.yaml") -> Path:
-    path = folder / name
-    path.write_text(text)
-    return path
-
-
-def complaint(path: Path | None = None, **sources: Any) -> str:
-    with pytest.raises(ConfigError) as caught:
-        load_config(path, **sources)
-    assert caught.value.exit_code == 78
-    return str(caught.value)
-
-
-def cluster_complaint(**cluster: Any) -> str:
-    return complaint(overrides={"cluster": cluster})
-
-
-@pytest.mark.parametrize("path", sorted(CONFIGS.iterdir()), ids=lambda p: p.name)
-def test_every_shipped_file_is_valid(path: Path) -> None:
-    load_config(path)
-
-
-def test_the_files_promised_are_there() -> None:
-    names = {path.stem for path in CONFIGS.iterdir()}
-    assert names == {"default", "paper", "embeddings", "laptop", "cluster", "nightly"}
-
-
-def test_the_default_file_writes_out_the_defaults() -> None:
-    assert load_config(CONFIGS / "default.yaml") == Config()
-
-
-def test_the_paper_file_is_the_paper_preset() -> None:
-    assert load_config(CONFIGS / "paper.yaml").method == method_config(**paper_settings())
+from tests.config.given import CONFIGS, SLURM, complaint, written
 
 
 def test_toml_is_read_too(tmp_path: Path) -> None:
@@ -157,11 +104,6 @@ def test_hostile_toml_is_refused_at_once(text: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["[" * 10_000, "[&a 1, *a]", "[!!int '']"], ids=range(3))
 def test_hostile_variables_are_refused(text: str) -> None:
     assert complaint(environment={"MROT_VIEWS": text}).startswith("MROT_VIEWS cannot be read")
-
-
-def test_settings_that_python_gave_are_shown_short() -> None:
-    with pytest.raises(ConfigError, match="got one int beyond all bounds"):
-        method_config(alpha=1 << 20_000)
 
 
 def test_a_missing_file_is_told(tmp_path: Path) -> None:
@@ -276,122 +218,6 @@ def test_a_block_that_is_none_is_told_even_where_flags_set_it(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("written_as", "count"),
-    [
-        (4096, 4096),
-        ("4096", 4096),
-        ("16MiB", 16 * 2**20),
-        ("64MB", 64_000_000),
-        ("64 mb", 64_000_000),
-        ("1.5 GiB", 3 * 2**29),
-        ("2kB", 2_000),
-        ("7B", 7),
-        ("1TiB", 2**40),
-    ],
-)
-def test_sizes_are_written_as_people_write_them(written_as: Any, count: int) -> None:
-    cluster = ClusterConfig(memory_limit=written_as)
-    assert cluster.memory_limit == count
-    assert ClusterConfig.model_validate_json(cluster.model_dump_json()) == cluster
-    assert cluster.model_dump()["memory_limit"] == count
-
-
-@pytest.mark.parametrize("size", ["0", "257MiB", "1TiB"])
-def test_chunks_that_no_worker_could_hold_are_refused(size: str) -> None:
-    with pytest.raises(ConfigError, match="chunk_bytes"):
-        load_config(overrides={"store": {"chunk_bytes": size}}, environment={})
-
-
-@pytest.mark.parametrize("wrong", ["16XB", "-1", 0, -3, "MiB", "", True, "4iB", "1e3", 1.5, "0MB"])
-def test_sizes_that_make_no_sense_are_refused(wrong: Any) -> None:
-    with pytest.raises(ValidationError):
-        StoreConfig(chunk_bytes=wrong)
-
-
-def test_a_wrong_size_is_told_how_to_write_one() -> None:
-    assert "such as 16MiB or 64MB, got '4 gigs'" in cluster_complaint(memory_limit="4 gigs")
-
-
-@pytest.mark.parametrize(
-    "address",
-    [
-        "tls://scheduler:8786",
-        "tls://10.0.0.1:8786",
-        "tcp://127.0.0.1:8786",
-        "tcp://127.8.0.1:8786",
-        "tcp://localhost:1",
-        "tcp://[::1]:8786",
-    ],
-)
-def test_addresses_that_nobody_can_listen_to_are_fine(address: str) -> None:
-    config = load_config(overrides={"cluster": {"address": address}})
-    assert (config.cluster.kind, config.cluster.address) == ("address", address)
-
-
-@pytest.mark.parametrize(
-    "address", ["tcp://scheduler:8786", "tcp://10.0.0.1:1", "tcp://127.evil.com:1", "tcp://[::]:1"]
-)
-def test_unencrypted_addresses_elsewhere_must_be_allowed(address: str) -> None:
-    told = cluster_complaint(address=address)
-    assert "--insecure" in told
-    assert "tls://" in told
-    load_config(overrides={"cluster": {"address": address, "insecure": True}})
-
-
-@pytest.mark.parametrize(
-    "address",
-    [
-        "scheduler:8786",
-        "http://scheduler:8786",
-        "tls://scheduler",
-        "tls://",
-        "",
-        "tcp://127.0.0.1:1@evil:8786",
-        "tcp://127.0.0.1:1/../evil:8786",
-    ],
-)
-def test_what_is_no_address_is_refused(address: str) -> None:
-    assert "must look like tls://host:8786" in cluster_complaint(address=address, kind="address")
-
-
-@pytest.mark.parametrize(
-    ("cluster", "message"),
-    [
-        ({"kind": "address"}, "needs an address"),
-        ({"kind": "local", "address": "tls://there:1"}, "but kind is local"),
-        ({"kind": SLURM, "address": "tls://there:1"}, f"but kind is {SLURM}"),
-        ({"kind": "lokal"}, "kind must be inline, local, address or module:Class"),
-        ({"kind": "os:system()"}, "kind must be"),
-        ({"kind": "dask_jobqueue.SLURMCluster"}, "kind must be"),
-        ({"kind": ":SLURMCluster"}, "kind must be"),
-        ({"arguments": {"cores": 1}}, "arguments are for a class"),
-        ({"workers": 0}, "greater than or equal to 1"),
-        ({"timeout_s": 0}, "greater than 0"),
-        ({"kind": "os:system"}, "--allow-class"),
-        ({"kind": "dask_jobqueue_evil:Cluster"}, "--allow-class"),
-        ({"kind": "evil.dask:Cluster"}, "--allow-class"),
-    ],
-)
-def test_clusters_that_cannot_be_are_refused(cluster: dict[str, Any], message: str) -> None:
-    assert message in cluster_complaint(**cluster)
-
-
-@pytest.mark.parametrize("kind", [SLURM, "dask_cloudprovider.aws:FargateCluster"])
-def test_classes_of_known_packages_are_fine(kind: str, tmp_path: Path) -> None:
-    path = written(tmp_path, f"cluster: {{kind: '{kind}', arguments: {{cores: 4}}}}")
-    config = load_config(path)
-    assert config.cluster.is_class
-    assert config.cluster.arguments == {"cores": 4}
-
-
-def test_other_classes_are_allowed_on_demand(tmp_path: Path) -> None:
-    path = written(tmp_path, "cluster: {kind: 'ours.clusters:Ours'}")
-    assert "settings.yaml: cluster: kind ours.clusters:Ours is outside" in complaint(path)
-    config = load_config(path, overrides={"cluster": {"allow_class": True}})
-    assert config.cluster.kind == "ours.clusters:Ours"
-
-
-@pytest.mark.parametrize(
     ("name", "text"),
     [("KIND", SLURM), ("KIND", ":"), ("ARGUMENTS", "{}"), ("ALLOW_CLASS", "true")],
 )
@@ -415,31 +241,11 @@ def test_another_kind_of_cluster_leaves_the_old_one_behind(tmp_path: Path) -> No
     assert same.cluster.arguments == {"cores": 4}
 
 
-def test_complaints_about_a_cluster_do_not_repeat_its_arguments() -> None:
-    told = cluster_complaint(kind="ours:Ours", arguments={"password": "hunter2"})
-    assert "hunter2" not in told
-
-
-def test_the_method_alone_is_what_a_model_keeps() -> None:
-    config = load_config(overrides={"repeats": 3, "cluster": {"workers": 2}, "coverage": "all"})
-    assert type(config.method) is MethodConfig
-    assert config.method == MethodConfig(repeats=3)
-    assert MROT(config=config)._config() == MethodConfig(repeats=3)
-
-
-def test_settings_cannot_be_changed_after_checking() -> None:
-    config = Config()
-    with pytest.raises(ValidationError, match="frozen"):
-        config.cluster.workers = 2  # type: ignore[misc]
-    config.cluster.arguments["cores"] = 4
-    assert Config().cluster.arguments == {}
-
-
 def test_reading_settings_loads_no_numerical_library() -> None:
     code = (
-        "import sys; from mrot_scale.config_layers import load_config\n"
+        "import sys; from mrot_scale.config.layers import load_config\n"
         "load_config(environment={})\n"
-        "import mrot_scale.config_text\n"
+        "import mrot_scale.config.text\n"
         "print(sorted({'numpy', 'sklearn', 'dask', 'fsspec'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -5,7 +5,7 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from mrot_scale.config_base import Settings
+from mrot_scale.config.base import Settings
 
 Level = Literal["ok", "warn", "fail"]
 
