@@ -65,6 +65,7 @@ FACTORS = {
     "repeats": Factor("Repeats", _each("repeats", 1, 2, 4, 8, 16)),
     "anchor_rows": Factor("Anchors in a set", _each("anchor_rows", 128, 256, 512, 1_024)),
     "anchor_sets": Factor("Anchor sets", _each("anchor_sets", 2, 8, 16, 32)),
+    "average": Factor("Anchor sets that count", _each("average", "middle", "mean")),
     "calibration": Factor(
         "Aggregation of efforts", _each("calibration", "log-effort", "raw-effort")
     ),

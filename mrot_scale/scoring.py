@@ -15,7 +15,7 @@ from mrot_scale.method.anchors import AnchorSet, route_matrix
 from mrot_scale.method.calibrate import Calibration
 from mrot_scale.method.combine import combine_views
 from mrot_scale.method.company import Company
-from mrot_scale.method.efforts import Problem
+from mrot_scale.method.efforts import Problem, set_log_efforts
 from mrot_scale.method.resemblance import NORMAL_ROWS, NormalRows, normal_rows
 from mrot_scale.method.views import View
 from mrot_scale.model.regressors import ScoreModel
@@ -60,9 +60,9 @@ def mean_rarity(
     Sets alike are averaged by log effort. Sets that see different columns are averaged by how rare
     the efforts are in each: the more columns, the less one of them counts.
     """
-    logs = problem.effort_sign * np.log(np.maximum(routes, floor))
     if len(maps) == 1:
-        return maps[0].neg_log_survival(np.nanmean(logs, axis=1))
+        return maps[0].neg_log_survival(set_log_efforts(routes, floor, problem))
+    logs = problem.effort_sign * np.log(np.maximum(routes, floor))
     found = [of_set.neg_log_survival(x) for of_set, x in zip(maps, logs.T, strict=True)]
     return np.asarray(np.nanmean(found, axis=0))
 
@@ -213,4 +213,5 @@ def problem_of(config: MethodConfig, view: ViewConfig | None = None) -> Problem:
         kind=config.cost,
         eps=config.eps,
         relative=view is not None and view.relative,
+        average=config.average,
     )

@@ -16,8 +16,13 @@ from mrot_scale.method.calibrate import (
     fit_calibration,
 )
 from mrot_scale.method.combine import combine_views
-from mrot_scale.method.company import COMPANY_ROWS, Shared, share_in_sample
-from mrot_scale.method.efforts import Problem, effort_floor, mean_log_efforts
+from mrot_scale.method.company import Shared, most_company_rows, share_in_sample
+from mrot_scale.method.efforts import (
+    Problem,
+    effort_floor,
+    mean_log_efforts,
+    set_log_efforts,
+)
 from mrot_scale.method.trust import easiest_first
 from mrot_scale.method.views import View
 from mrot_scale.scoring import FittedView
@@ -57,10 +62,10 @@ def stand_by_batches(
     problem: Problem,
 ) -> Standing:
     """Return the view ready for scoring, and the rarity of the sample's rows in its batches."""
-    sign, floor = problem.effort_sign, effort_floor(efforts)
+    floor = effort_floor(efforts)
     mean_logs = mean_log_efforts(efforts, floor)
     own = np.repeat(np.exp(mean_logs)[:, None], routes.shape[1], axis=1)
-    unseen = sign * mean_log_efforts(unseen_routes(routes, anchors, own), floor)
+    unseen = set_log_efforts(unseen_routes(routes, anchors, own), floor, problem)
     fitted = FittedView(view, anchors, np.array([floor]), (_log_calibration(unseen),))
     values = effort_values(efforts, config, problem, floor)
     of_batches = effort_calibration(values, config)
@@ -95,7 +100,7 @@ def share_rarity(
     order = generator(config.seed, "company").permutation(len(points))
     seen = np.column_stack([s.seen_rarity for s in standings])
     unseen = np.column_stack([s.unseen_rarity for s in standings])
-    drawn = np.sort(order[:COMPANY_ROWS])
+    drawn = np.sort(order[: most_company_rows(points.shape[1])])
     rarities = (seen, unseen)
     return share_in_sample(
         points, drawn, rarities, view=view, wanted=config.company, threads=threads
@@ -132,7 +137,7 @@ def _floor_and_maps(
     """
     if anchors[0].columns is None:
         least = effort_floor(unseen)
-        values = problem.effort_sign * mean_log_efforts(unseen, least)
+        values = set_log_efforts(unseen, least, problem)
         return np.array([least]), (_log_calibration(values),)
     floor = np.array([effort_floor(set_efforts) for set_efforts in unseen.T])
     logs = problem.effort_sign * np.log(np.maximum(unseen, floor)).T

@@ -13,6 +13,7 @@ from tests.tables import normal_rows
 Floats = NDArray[np.float64]
 
 COULOMB = Problem(kind="coulomb")
+ALL_SETS = Problem(average="mean")
 
 
 def _routes(n_rows: int, n_sets: int, *, missing: float = 0.0, seed: int = 0) -> Floats:
@@ -50,7 +51,7 @@ def test_sets_that_see_different_columns_are_averaged_by_rarity(
 @pytest.mark.parametrize("missing", [0.0, 0.4])
 def test_sets_alike_are_averaged_by_log_effort(missing: float) -> None:
     routes, maps = _routes(50, 4, missing=missing), _maps(1, Problem())
-    found = mean_rarity(routes, Problem(), np.array([0.1]), maps)
+    found = mean_rarity(routes, ALL_SETS, np.array([0.1]), maps)
     for row, rarity in zip(routes, found, strict=True):
         logs = [np.log(max(effort, 0.1)) for effort in row if not np.isnan(effort)]
         expected = maps[0].neg_log_survival(np.array([sum(logs) / len(logs)]))[0]
@@ -77,11 +78,21 @@ def test_a_set_of_the_same_effort_for_all_rows_does_not_change_their_order() -> 
 def test_a_larger_effort_in_any_set_is_rarer(n_maps: int) -> None:
     routes, maps = _routes(40, 3), _maps(n_maps, Problem())
     floor = np.full(n_maps, 1e-6)
-    before = mean_rarity(routes, Problem(), floor, maps)
+    before = mean_rarity(routes, ALL_SETS, floor, maps)
     for column in range(3):
         harder = routes.copy()
         harder[:, column] *= 2
-        assert (mean_rarity(harder, Problem(), floor, maps) > before).all()
+        assert (mean_rarity(harder, ALL_SETS, floor, maps) > before).all()
+
+
+def test_larger_efforts_never_count_less_by_the_middle_half() -> None:
+    routes, maps, floor = _routes(40, 6), _maps(1, Problem()), np.array([1e-6])
+    before = mean_rarity(routes, Problem(), floor, maps)
+    for column in range(6):
+        harder = routes.copy()
+        harder[:, column] *= 2
+        assert (mean_rarity(harder, Problem(), floor, maps) >= before).all()
+    assert (mean_rarity(2 * routes, Problem(), floor, maps) > before).all()
 
 
 @pytest.mark.parametrize("n_maps", [1, 3])

@@ -64,6 +64,10 @@ class MethodConfig(Settings):
     anchor_sets: int = Field(default=16, ge=1)
     """Sets of anchors in each view that efforts are averaged over; few leave much to chance."""
 
+    average: Literal["middle", "mean"] = "middle"
+    """How: middle (of the half of the sets in the middle, so that few cannot outvote the others) or
+    mean (of all, as in models of before). Sets of single columns: always of all."""
+
     views: tuple[ViewConfig, ...] = Field(
         default=(
             ViewConfig(scaling="none", tables="narrow"),

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from mrot_scale.jobs.plan_text import StagePlan
-from mrot_scale.method.nearest import BLOCK_ROWS
+from mrot_scale.method.nearest import block_rows
 from mrot_scale.scoring import RARITY_ROWS
 from mrot_scale.terminal_text import size_text
 
@@ -72,7 +72,7 @@ def routed_efforts(n_rows: int, n_sets: int) -> Need:
 
 def company_search(n_rows: int, n_company: int, width: int, count: int) -> Need:
     """Return the memory to find the neighbours of rows among those that others share with."""
-    need = matrices(min(n_rows, BLOCK_ROWS), n_company, 5)
+    need = matrices(min(n_rows, block_rows(n_company)), n_company, 5)
     need += table("company", n_company, width, 4)
     return need + table("neighbours", n_rows, count + 1, 6)
 

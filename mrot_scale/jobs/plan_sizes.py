@@ -20,7 +20,7 @@ from mrot_scale.jobs.plan_memory import (
     routing_matrices,
     table,
 )
-from mrot_scale.method.company import COMPANY_ROWS
+from mrot_scale.method.company import most_company_rows
 from mrot_scale.method.trust import n_trusted
 from mrot_scale.model.choose import CANDIDATES
 from mrot_scale.storing.store import FeatureStore
@@ -180,7 +180,9 @@ class FitSizes:
     @property
     def n_company(self) -> int:
         """Rows that others share their rarity with; none where rows keep no company."""
-        return 0 if self.config.company_view is None else min(COMPANY_ROWS, self.part_rows[0])
+        if self.config.company_view is None:
+            return 0
+        return min(most_company_rows(self.company_width), self.part_rows[0])
 
     @property
     def company_width(self) -> int:

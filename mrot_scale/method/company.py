@@ -17,8 +17,11 @@ from mrot_scale.method.nearest import Found, NearestRows
 Floats = NDArray[np.float64]
 Ids = NDArray[np.int64]
 
-COMPANY_ROWS = 20_000
-"""Most rows of the sample that company is found among."""
+_ALWAYS_ROWS = 20_000
+"""Rows of the sample that company is found among however many columns they have."""
+
+_MOST_VALUES = 2_000_000
+"""Values in more rows than that: the model keeps them, 16 MB, and every search reads many."""
 
 _ROWS_PER_NEIGHBOUR = 4
 """Fewest rows for each neighbour that counts: if all of them were, all rows would be alike."""
@@ -65,6 +68,11 @@ class Company:
             total += weight[:, None] * self.rarity[place]
             weights += weight
         return total / weights[:, None]
+
+
+def most_company_rows(n_columns: int) -> int:
+    """Return how many rows of a sample with so many coordinates company is found among at most."""
+    return max(_ALWAYS_ROWS, _MOST_VALUES // n_columns)
 
 
 def company_count(n_rows: int, wanted: int) -> int:

@@ -26,8 +26,8 @@ Found = tuple[Ids, Floats]
 WORTH_COMPILING = 1_000
 """Points that array operations search for in about the time that compiling takes."""
 
-BLOCK_ROWS = 128
-"""Points that array operations search for at a time: each has its distance to every row."""
+_BLOCK_ROWS = 128
+_BLOCK_DISTANCES = 128 * 20_000
 
 _REGION_ROWS = 64
 _FIRST_REGIONS = 4
@@ -58,8 +58,9 @@ class NearestRows:
     def _by_all(self, points: Floats, count: int) -> Found:
         """Search by array operations."""
         found, squared = np.empty((len(points), count), np.int64), np.empty((len(points), count))
-        for start in range(0, len(points), BLOCK_ROWS):
-            block = slice(start, start + BLOCK_ROWS)
+        size = block_rows(len(self.rows))
+        for start in range(0, len(points), size):
+            block = slice(start, start + size)
             D = squared_distances(points[block], self.rows)
             ids = np.nonzero(smallest_in_each_row(D, count))[1].reshape(len(D), count)
             near = np.take_along_axis(D, ids, axis=1)
@@ -85,6 +86,11 @@ class NearestRows:
         high = np.array([self.rows[part].max(axis=0) for part in parts])
         columns = np.array(self.rows[order].T, order="C")
         return order, columns, starts, np.array(low.T, order="C"), np.array(high.T, order="C")
+
+
+def block_rows(n_rows: int) -> int:
+    """Return how many points array operations search for at a time: each has all its distances."""
+    return max(1, min(_BLOCK_ROWS, _BLOCK_DISTANCES // n_rows))
 
 
 def regions(rows: Floats, count: int) -> list[Ids]:

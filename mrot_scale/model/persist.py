@@ -110,7 +110,8 @@ def library_versions() -> dict[str, str]:
 def model_of(files: ModelFiles) -> tuple[FittedModel, dict[str, Any]]:
     """Return the model that files make, and the caller's extra."""
     header = files.json("model.json")
-    config = MethodConfig.model_validate(header["config"])
+    # Models of before averaged efforts over all sets, and do not say so.
+    config = MethodConfig.model_validate({"average": "mean"} | header["config"])
     fill = files.array("fill", np.float64, 1)
     views = tuple(
         _view(files, f"view{number}", view, len(fill)) for number, view in enumerate(config.views)

@@ -13,7 +13,15 @@ from numpy.typing import NDArray
 from mrot_scale import MROT
 from mrot_scale.config.method import MethodConfig
 from mrot_scale.errors import DamagedModelError
-from mrot_scale.method.company import Company, share_in_sample, weight_of, without
+from mrot_scale.fitting import fit_rows
+from mrot_scale.method import company as company_module
+from mrot_scale.method.company import (
+    Company,
+    most_company_rows,
+    share_in_sample,
+    weight_of,
+    without,
+)
 from mrot_scale.model.persist import model_files, model_of
 from tests.strategies import any_clouds, examples
 from tests.tables import normal_rows
@@ -149,6 +157,23 @@ def test_rows_keep_company_in_a_scaled_view_after_a_first_pass(
 def _spelt(settings: dict[str, Any]) -> dict[str, Any]:
     views = [{"scaling": v} if isinstance(v, str) else v for v in settings.get("views", [])]
     return settings | ({"views": views} if views else {})
+
+
+@pytest.mark.parametrize(("n_columns", "n_rows"), [(1, 2_000_000), (10, 200_000), (100, 20_000)])
+def test_of_many_rows_as_many_keep_company_as_a_model_can_hold(n_columns: int, n_rows: int) -> None:
+    assert most_company_rows(n_columns) == n_rows
+    assert most_company_rows(1_000 * n_columns) == 20_000
+
+
+@pytest.mark.parametrize(("n_values", "n_kept"), [(100, 60), (240, 120), (9_999, 150)])
+def test_company_is_found_among_as_many_rows_of_the_sample(
+    n_values: int, n_kept: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(company_module, "_ALWAYS_ROWS", 60)
+    monkeypatch.setattr(company_module, "_MOST_VALUES", n_values)
+    found = fit_rows(normal_rows(150, 2), MethodConfig()).model.company
+    assert found is not None
+    assert len(found.rows) == n_kept
 
 
 def test_wide_tables_keep_no_company() -> None:

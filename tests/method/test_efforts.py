@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 
 from mrot_scale.errors import ConfigError, DataError, SolverError
@@ -16,7 +17,9 @@ from mrot_scale.method.efforts import (
     Problem,
     effort_floor,
     mean_log_efforts,
+    middle_log_efforts,
     minibatch_efforts,
+    set_log_efforts,
     solve_batches,
     transport_efforts,
 )
@@ -355,6 +358,53 @@ def test_mean_log_efforts_floor_zeros_and_skip_missing_repeats() -> None:
     efforts = np.array([[1.0, np.e**2], [0.0, np.e**3], [np.nan, np.e**5]])
     found = mean_log_efforts(efforts, np.exp(-1.0))
     np.testing.assert_allclose(found, [1.0, 1.0, 5.0], rtol=1e-12)
+
+
+def _middle_half(values: list[float]) -> float:
+    """Count each value as four quarters, leave out as many quarters at either end as there are
+    values, and take the mean of the others."""
+    quarters = sorted(v for v in values for _ in range(4))
+    kept = quarters[len(values) : -len(values)]
+    return sum(kept) / len(kept)
+
+
+@given(
+    arrays(np.float64, st.tuples(st.integers(1, 6), st.integers(1, 17)), elements=st.floats(0, 9)),
+    st.integers(0, 2**32 - 1),
+)
+def test_the_middle_half_of_the_sets_counts(efforts: Floats, seed: int) -> None:
+    gone = np.random.default_rng(seed).random(efforts.shape) < 0.3
+    gone[:, 0] = False
+    found = middle_log_efforts(np.where(gone, np.nan, efforts), 0.5)
+    for row, missing, value in zip(efforts, gone, found, strict=True):
+        logs = np.log(np.maximum(row[~missing], 0.5)).tolist()
+        assert value == pytest.approx(_middle_half(logs), rel=1e-9, abs=1e-12)
+
+
+def test_a_few_sets_cannot_outvote_the_others() -> None:
+    efforts = np.full((2, 16), 3.0)
+    efforts[1, :4] = 1e-6
+    middle = set_log_efforts(efforts, 1e-9, Problem())
+    assert middle[0] == middle[1]
+    mean = set_log_efforts(efforts, 1e-9, Problem(average="mean"))
+    assert mean[1] < mean[0] - 3
+
+
+def test_of_all_sets_an_average_takes_the_sign_of_the_cost() -> None:
+    efforts = np.exp(np.random.default_rng(0).normal(size=(9, 5)))
+    for average in ("middle", "mean"):
+        near, far = (
+            set_log_efforts(efforts, 1e-9, Problem(kind=kind, average=average))  # type: ignore[arg-type]
+            for kind in ("coulomb", "engineered")
+        )
+        np.testing.assert_array_equal(near, -far)
+
+
+def test_no_other_row_changes_a_rows_middle_half() -> None:
+    efforts = np.exp(np.random.default_rng(0).normal(size=(50, 16)))
+    whole = middle_log_efforts(efforts, 1e-9)
+    alone = [middle_log_efforts(efforts[i : i + 1], 1e-9)[0] for i in range(50)]
+    np.testing.assert_array_equal(whole, alone)
 
 
 @pytest.mark.parametrize("solve", [transport_efforts, minibatch_efforts])

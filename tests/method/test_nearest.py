@@ -47,6 +47,22 @@ def test_any_way_finds_what_sorting_finds(cloud: Floats, count: int) -> None:
             assert list(zip(apart.tolist(), found.tolist(), strict=True)) == expected
 
 
+def test_points_asked_for_at_a_time_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    rows, points = rng.normal(size=(40, 3)), rng.normal(size=(50, 3))
+    whole = NearestRows(rows)._by_all(points, 4)
+    monkeypatch.setattr(nearest, "_BLOCK_DISTANCES", 7 * 40)
+    assert nearest.block_rows(40) == 7
+    for before, now in zip(whole, NearestRows(rows)._by_all(points, 4), strict=True):
+        np.testing.assert_array_equal(before, now)
+
+
+def test_the_more_rows_the_fewer_points_at_a_time() -> None:
+    assert nearest.block_rows(100) == nearest.block_rows(20_000) == 128
+    assert nearest.block_rows(200_000) == 12
+    assert nearest.block_rows(10**9) == 1
+
+
 @pytest.mark.parametrize("n_columns", [1, 3, 17])
 @pytest.mark.parametrize("law", ["normal", "clusters", "lattice", "one point"])
 def test_regions_that_are_passed_over_hold_nothing_nearer(law: str, n_columns: int) -> None:
