@@ -6,42 +6,30 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mrot_scale.config.method import MethodConfig
 from mrot_scale.fitting import Points, reference_index, view_anchors, view_points, zone_radii
 from mrot_scale.jobs.labelled import EFFORT_BLOCK_BATCHES, ROUTE_BLOCK_ROWS
 from mrot_scale.jobs.packing import (
     anchors_from,
-    calibration_from,
-    company_from,
     put_anchors,
-    put_calibration,
     put_company,
+    put_standing,
     put_view,
     view_from,
 )
 from mrot_scale.jobs.sample_tasks import method_of, setup_of
 from mrot_scale.jobs.validation import effort_stability
+from mrot_scale.jobs.view_records import ViewRecords
 from mrot_scale.method.anchors import route_matrix
-from mrot_scale.method.calibrate import Calibration
-from mrot_scale.method.company import Company
 from mrot_scale.method.efforts import batch_efforts
 from mrot_scale.method.neighbours import Radii
 from mrot_scale.running.commit import Record
 from mrot_scale.running.tasks import Work
-from mrot_scale.scoring import FittedView, problem_of
-from mrot_scale.standing import (
-    Standing,
-    order_of_trust,
-    share_rarity,
-    stand_by_batches,
-    stand_by_routes,
-    with_shared,
-)
+from mrot_scale.scoring import problem_of
+from mrot_scale.standing import order_of_trust, share_rarity, stand_by_batches, stand_by_routes
 
 Floats = NDArray[np.float64]
 Json = Any
 
-STANDING_ARRAYS = ("mean_logs", "target_rarity", "seen_rarity", "unseen_rarity")
 _NO_ID = -1
 
 
@@ -175,7 +163,7 @@ def calibrate(
         measured = efforts_by_row(work, part, method, efforts)
         problem = setup_of(part, method).problem
         standing = stand_by_batches(fitted, measured, sets, routed, config, problem)
-    _put_standing(work, standing)
+    put_standing(work.attempt, standing)
     # Sets that see different columns are not to agree.
     stability = None if config.views[view].separate else effort_stability(measured)
     return work.attempt.record(stability=stability, maps=len(standing.fitted.maps))
@@ -185,28 +173,10 @@ def _routes(work: Work, blocks: list[Json]) -> Floats:
     return np.concatenate([work.array(block, "routes") for block in blocks])
 
 
-def _put_standing(work: Work, standing: Standing) -> None:
-    for number, of_set in enumerate(standing.fitted.maps):
-        put_calibration(work.attempt, f"anchor{number}", of_set)
-    if standing.of_batches is not None:
-        put_calibration(work.attempt, "batch", standing.of_batches)
-    work.attempt.put_array("floor", standing.fitted.floor)
-    for name in STANDING_ARRAYS:
-        work.attempt.put_array(name, getattr(standing, name))
-
-
-def share_company(
-    work: Work,
-    *,
-    part: Json,
-    method: str,
-    views: list[Json],
-    learnt: list[Json],
-    anchors: list[Json],
-) -> Record:
+def share_company(work: Work, *, part: Json, method: str, fitted: Json) -> Record:
     """Average the rarity of the sample's rows with that of their neighbours."""
     config = method_of(method)
-    standings = standings_of(work, config, views, learnt, anchors, None)
+    standings = ViewRecords(**fitted).standings(work, config)
     view = config.company_view
     assert view is not None  # there is no such task otherwise
     points = standings[view].fitted.view.apply(work.array(part, "rows"))
@@ -215,46 +185,3 @@ def share_company(
     work.attempt.put_array("seen", shared.seen)
     work.attempt.put_array("unseen", shared.unseen)
     return work.attempt.record()
-
-
-def company_of(work: Work, config: MethodConfig, record: Json | None) -> Company | None:
-    """Return the company the rows keep, if any."""
-    view = config.company_view
-    if record is None or view is None:
-        return None
-    return company_from(work, record, view, config.company)
-
-
-def maps_of(work: Work, view: Json) -> tuple[Calibration, ...]:
-    """Return how rare efforts against the anchors of a view are."""
-    return tuple(calibration_from(work, view, f"anchor{n}") for n in range(view["facts"]["maps"]))
-
-
-def standings_of(
-    work: Work,
-    config: MethodConfig,
-    views: list[Json],
-    learnt: list[Json],
-    anchors: list[Json],
-    company: Json | None,
-) -> list[Standing]:
-    """Return what the stages before have found out about all views."""
-    by_view = enumerate(zip(views, learnt, anchors, strict=True))
-    found = [_standing(work, config, number, *of_view) for number, of_view in by_view]
-    if company is None:
-        return found
-    return with_shared(found, work.array(company, "seen"), work.array(company, "unseen"))
-
-
-def _standing(
-    work: Work, config: MethodConfig, view: int, calibrated: Json, learnt: Json, anchors: Json
-) -> Standing:
-    """Return what the stages before have found out about one view."""
-    fitted = FittedView(
-        view_from(work, learnt, config.views[view]),
-        anchors_from(work, anchors),
-        work.array(calibrated, "floor"),
-        maps_of(work, calibrated),
-    )
-    kept = {n: work.array(calibrated, n) for n in STANDING_ARRAYS}
-    return Standing(fitted, of_batches=None, **kept)  # which only labelling needs

@@ -7,12 +7,14 @@ assume about each other's output is the records passed along here.
 """
 
 import json
+from dataclasses import replace
 from typing import Any
 
 from mrot_scale.config.job import Config
 from mrot_scale.encoding import rare_levels
 from mrot_scale.fitting import plan_fit
 from mrot_scale.jobs.labelled import EFFORT_BLOCK_BATCHES, ROUTE_BLOCK_ROWS, label_plan
+from mrot_scale.jobs.view_records import ViewRecords
 from mrot_scale.model.directory import FORMAT, FORMAT_VERSION
 from mrot_scale.model.regressors import n_folds
 from mrot_scale.running.commit import Record, task_key
@@ -47,12 +49,10 @@ class FitStages:
         trust = self._trust(first, efforts)
         anchors = self._anchors(first, learnt, zones, trust)
         routes = self._routes(parts, learnt, anchors)
-        views = self._calibrate(first, learnt, anchors, efforts, routes)
-        alone = {"views": views, "learnt": learnt, "anchors": anchors}
-        company = self._company(first, alone)
-        fitted = {**alone, "company": company}
-        measured = routes if self._two_passes else efforts
-        labels = self._label(parts, measured, views=views, learnt=learnt, company=company)
+        calibrated = self._calibrate(first, learnt, anchors, efforts, routes)
+        alone = ViewRecords(learnt, anchors, calibrated)
+        fitted = self._company(first, alone).to_json()
+        labels = self._label(parts, routes if self._two_passes else efforts, fitted)
         extra = self._imagine(first, fitted)
         label = labels[0].to_json()
         kind = self._regressor(first, label)
@@ -62,7 +62,7 @@ class FitStages:
             extra = [*extra, self._mix(first, label, fitted)]
             trained, folds = self._train("hybrid", "hybrid", parts, labels, extra, trained)
         assembled = self._assemble(first, label, fitted, folds, trained)
-        validated = self._validate(first, assembled, views, zones, judged)
+        validated = self._validate(first, assembled, calibrated, zones, judged)
         return _model_folder(assembled, validated)
 
     def _task(self, function: str, key: str, **arguments: Any) -> Task:
@@ -238,17 +238,17 @@ class FitStages:
         ]
         return records_json(self._runner.stage("calibrate", tasks))
 
-    def _company(self, first: Any, fitted: dict[str, Any]) -> Any | None:
+    def _company(self, first: Any, alone: ViewRecords) -> ViewRecords:
         """Share rarities among neighbours, where rows keep company."""
         if self._config.company_view is None:
-            return None
+            return alone
         task = self._task(
-            "effort_tasks:share_company", task_key("company", 0), part=first, **fitted
+            "effort_tasks:share_company", task_key("company", 0), part=first, fitted=alone.to_json()
         )
-        return self._runner.one(task).to_json()
+        return replace(alone, company=self._runner.one(task).to_json())
 
     def _label(
-        self, parts: list[Record], measured: list[list[list[Any]]], **fitted: Any
+        self, parts: list[Record], measured: list[list[list[Any]]], fitted: Any
     ) -> list[Record]:
         tasks = [
             self._task(
@@ -257,25 +257,25 @@ class FitStages:
                 part=part.to_json(),
                 is_sample=p == 0,
                 measured=[measured[v][p] for v in self._views] if p else [],
-                **fitted,
+                fitted=fitted,
             )
             for p, part in enumerate(parts)
         ]
         return self._runner.stage("label", tasks)
 
-    def _imagine(self, first: Any, fitted: dict[str, Any]) -> list[Any]:
+    def _imagine(self, first: Any, fitted: Any) -> list[Any]:
         """Make rows with rare categories, where there are categories."""
         if not rare_levels(self._store.schema):
             return []
         task = self._task(
-            "label_tasks:imagine_categories", task_key("imagine", 0), part=first, **fitted
+            "label_tasks:imagine_categories", task_key("imagine", 0), part=first, fitted=fitted
         )
         return [self._runner.one(task).to_json()]
 
-    def _mix(self, first: Any, label: Any, fitted: dict[str, Any]) -> Any:
+    def _mix(self, first: Any, label: Any, fitted: Any) -> Any:
         """Make rows of two others."""
         task = self._task(
-            "label_tasks:mix_rows", task_key("mix", 0), part=first, labels=label, **fitted
+            "label_tasks:mix_rows", task_key("mix", 0), part=first, labels=label, fitted=fitted
         )
         return self._runner.one(task).to_json()
 
@@ -336,14 +336,14 @@ class FitStages:
         return str(self._runner.one(task).facts["kind"])
 
     def _assemble(
-        self, first: Any, label: Any, fitted: dict[str, Any], folds: list[Any], trained: Any
+        self, first: Any, label: Any, fitted: Any, folds: list[Any], trained: Any
     ) -> Record:
         task = self._task(
             "model_tasks:assemble_model",
             task_key("assemble", 0),
             part=first,
             labels=label,
-            **fitted,
+            fitted=fitted,
             folds=folds,
             trained=trained,
             settings=threshold_settings(self._config),

@@ -4,10 +4,10 @@ from dataclasses import replace
 from typing import Any
 
 from mrot_scale.fitting import Lesson, assemble
-from mrot_scale.jobs.effort_tasks import company_of, standings_of
 from mrot_scale.jobs.learning_tasks import contents, unseen_outputs
 from mrot_scale.jobs.sample_tasks import method_of, schema_of
 from mrot_scale.jobs.validation import validation_figures
+from mrot_scale.jobs.view_records import ViewRecords
 from mrot_scale.model.directory import ModelFiles
 from mrot_scale.model.persist import model_files, model_of, score_model_from
 from mrot_scale.profiles import Bins
@@ -22,10 +22,7 @@ def assemble_model(
     *,
     part: Json,
     labels: Json,
-    views: list[Json],
-    learnt: list[Json],
-    anchors: list[Json],
-    company: Json | None,
+    fitted: Json,
     folds: list[Json],
     trained: Json,
     method: str,
@@ -33,15 +30,15 @@ def assemble_model(
 ) -> Record:
     """Put the model's parts together as the files of its directory."""
     config, schema = method_of(method), schema_of(work, part)
-    rows = work.array(part, "rows")
+    rows, records = work.array(part, "rows"), ViewRecords(**fitted)
     files = ModelFiles.of(dict(contents(work, trained)))
     score_model = score_model_from(files, trained["facts"]["kind"], config, rows.shape[1])
     model = assemble(
         Lesson(rows, work.array(labels, "shares"), work.array(labels, "rarity")),
         config,
         work.array(part, "fill"),
-        standings_of(work, config, views, learnt, anchors, company),
-        company_of(work, config, company),
+        records.standings(work, config),
+        records.company_kept(work, config),
         score_model,
         unseen_outputs(work, folds, len(rows), config),
     )

@@ -1,5 +1,7 @@
 """Fitted parts to arrays of a record and back."""
 
+from typing import Any
+
 import numpy as np
 
 from mrot_scale.config.views import ViewConfig
@@ -9,9 +11,12 @@ from mrot_scale.method.company import Company
 from mrot_scale.method.views import View, ViewSpec
 from mrot_scale.running.commit import Attempt
 from mrot_scale.running.tasks import Work
+from mrot_scale.scoring import FittedView
+from mrot_scale.standing import Standing
 
 _VIEW_ARRAYS = ("center", "scale", "squash", "mean", "components")
 _COMPANY_ARRAYS = ("rows", "rarity", "reach")
+_STANDING_ARRAYS = ("mean_logs", "target_rarity", "seen_rarity", "unseen_rarity")
 
 
 def put_view(attempt: Attempt, view: View) -> None:
@@ -65,6 +70,31 @@ def calibration_from(work: Work, record: object, name: str) -> Calibration:
     """Return the calibration a record holds under a name."""
     knots, rarity, tail = (work.array(record, f"{name}-{p}") for p in ("knots", "rarity", "tail"))
     return Calibration(knots, rarity, float(tail[0]))
+
+
+def put_standing(attempt: Attempt, standing: Standing) -> None:
+    """Write how rare the sample's rows are in one view, and what scoring needs for others."""
+    for number, of_set in enumerate(standing.fitted.maps):
+        put_calibration(attempt, f"anchor{number}", of_set)
+    if standing.of_batches is not None:
+        put_calibration(attempt, "batch", standing.of_batches)
+    attempt.put_array("floor", standing.fitted.floor)
+    for name in _STANDING_ARRAYS:
+        attempt.put_array(name, getattr(standing, name))
+
+
+def standing_from(work: Work, record: Any, view: View, anchors: tuple[AnchorSet, ...]) -> Standing:
+    """Return what a record holds of a view with these coordinates and anchors."""
+    fitted = FittedView(view, anchors, work.array(record, "floor"), maps_from(work, record))
+    kept = {name: work.array(record, name) for name in _STANDING_ARRAYS}
+    return Standing(fitted, of_batches=None, **kept)  # which only labelling needs
+
+
+def maps_from(work: Work, record: Any) -> tuple[Calibration, ...]:
+    """Return how rare efforts against the anchors of a view are."""
+    return tuple(
+        calibration_from(work, record, f"anchor{n}") for n in range(record["facts"]["maps"])
+    )
 
 
 def put_company(attempt: Attempt, company: Company) -> None:
