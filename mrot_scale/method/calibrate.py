@@ -21,6 +21,10 @@ LOG_EFFORT_STEP = 2.0**-8
 TAIL_SHARE = 0.005
 """Share of the values that the tail is fitted to."""
 
+_SCOTT_VALUES = 20_000
+"""Values above which Scott's bandwidth narrows no further: how finely efforts are told apart would
+otherwise depend on how many rows are labelled, and tables of few distinct rows rank differently."""
+
 _SCORE_RESOLUTION = 1e-4
 """Survival below which scores stop being shares and are spread, so that float32 keeps order."""
 
@@ -127,7 +131,7 @@ def _scott_bandwidth(counts: GridCounts) -> float:
     n, x = counts.n_values, counts.centers
     mean = float((counts.counts * x).sum() / n)
     variance = float((counts.counts * (x - mean) ** 2).sum() / max(n - 1, 1))
-    return float(np.sqrt(variance) * n**-0.2)
+    return float(np.sqrt(variance) * min(n, _SCOTT_VALUES) ** -0.2)
 
 
 def _tail_start(counts: GridCounts) -> float:

@@ -24,9 +24,9 @@ _GENTLE = 2.0
 whiskers end, so that most rows keep their distances as they are."""
 
 _LEAST_IQR = 0.2
-"""An IQR counts as at least this share of what the middle 90% of the rows span (a normal column's
-is twice that): where nearly three quarters of a column are one value, what is left of its IQR says
-nothing of how the others spread."""
+"""Where the median is a quartile too, an IQR counts as at least this share of what the middle 90%
+of the rows span (a normal column's is twice that): up to three quarters of such a column are one
+value, and what is left of its IQR says nothing of how the others spread."""
 
 
 @dataclass(frozen=True)
@@ -146,9 +146,11 @@ def _center_and_scale(column: Floats, scaling: Scaling) -> tuple[float, float]:
         return float(median), 1.0
     if scaling == "standard":
         return float(column.mean()), deviation or 1.0
-    # A column with one value in most rows has no spread between quartiles: fall back.
-    least = _LEAST_IQR * float(highest - lowest) if high > low else deviation or 1.0
-    spread = max(float(high - low), least)
+    spread = float(high - low)
+    if spread == 0:  # one value in most rows
+        spread = deviation or 1.0
+    elif median in (low, high):
+        spread = max(spread, _LEAST_IQR * float(highest - lowest))
     return float(median), _GENTLE * spread if scaling == "gentle" else spread
 
 

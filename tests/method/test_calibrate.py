@@ -226,6 +226,15 @@ def test_order_is_kept_across_a_gap_the_kernel_does_not_reach_into(n_values: int
     assert calibration.neg_log_survival(np.array([5.0]))[0] == pytest.approx(np.log(2), abs=0.01)
 
 
+def test_more_values_than_the_default_sample_smooth_as_much_as_it_does() -> None:
+    """Few distinct rows would otherwise rank differently the more of them are labelled."""
+    few = np.random.default_rng(0).choice(np.log([1.0, 1.1, 2.0, 9.0]), 20_000)
+    maps = [fit_calibration(count_on_grid(np.tile(few, n), LOG_EFFORT_STEP)) for n in (1, 10)]
+    np.testing.assert_allclose(maps[1].rarity, maps[0].rarity, rtol=1e-3)
+    fewer = fit_calibration(count_on_grid(few[:2_000], LOG_EFFORT_STEP))
+    assert np.diff(fewer.knots)[0] > 1.4 * np.diff(maps[0].knots)[0]
+
+
 def test_smoothing_multiplies_the_bandwidth() -> None:
     values = np.repeat([0.0, 1.0], 500)
     counts = count_on_grid(values, LOG_EFFORT_STEP)

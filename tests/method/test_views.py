@@ -83,7 +83,7 @@ def test_statistics_come_from_the_sample_not_from_the_rows() -> None:
 
 
 @pytest.mark.parametrize(("zeros", "is_raised"), [(3_700, True), (2_000, False)])
-def test_an_iqr_counts_as_at_least_a_fifth_of_what_most_rows_span(
+def test_an_iqr_of_a_column_that_is_mostly_one_value_is_at_least_a_fifth_of_what_most_rows_span(
     zeros: int, is_raised: bool
 ) -> None:
     x = np.concatenate([np.zeros(zeros), np.linspace(0.0, 1.0, 5_000 - zeros)])[:, None]
@@ -93,6 +93,14 @@ def test_an_iqr_counts_as_at_least_a_fifth_of_what_most_rows_span(
     wanted = max(upper - quarter, least)
     assert fit_view(ViewSpec("robust"), x).scale[0] == pytest.approx(wanted)
     assert fit_view(ViewSpec("gentle"), x).scale[0] == pytest.approx(2 * wanted)
+
+
+def test_a_column_of_several_regimes_keeps_its_iqr() -> None:
+    rng = np.random.default_rng(0)
+    x = (np.repeat([0.0, 10.0, 40.0], [250, 600, 150]) + rng.normal(0, 0.1, 1_000))[:, None]
+    low, quarter, upper, high = np.percentile(x, [5, 25, 75, 95])
+    assert upper - quarter < 0.1 * (high - low)
+    assert fit_view(ViewSpec("robust"), x).scale[0] == pytest.approx(upper - quarter)
 
 
 # --- columns without spread ----------------------------------------------------------------------
