@@ -28,7 +28,12 @@ from mrot_scale.fitting import (
     view_anchors,
     view_points,
 )
-from mrot_scale.method.efforts import effort_floor, mean_log_efforts, transport_efforts
+from mrot_scale.method.efforts import (
+    effort_floor,
+    mean_log_efforts,
+    middle_log_efforts,
+    transport_efforts,
+)
 from mrot_scale.scoring import problem_of
 from mrot_scale.seeds import generator
 from mrot_scale.standing import unseen_routes
@@ -90,7 +95,7 @@ def agreement(dataset: str, rows: Floats, scaling: str, repeats: int) -> Agreeme
         scaling,
         len(truth) / len(rows),
         _spearman(_mean_of_copies(minibatch, group), truth),
-        _spearman(_mean_of_copies(mean_log_efforts(routes, floor), group), truth),
+        _spearman(_mean_of_copies(middle_log_efforts(routes, floor), group), truth),
     )
 
 

@@ -18,7 +18,7 @@ from benchmarks.transport_scenarios import Floats
 from mrot_scale.errors import MrotError
 from mrot_scale.method.anchors import fit_anchor_set, route_matrix
 from mrot_scale.method.batches import fitting_batch_rows
-from mrot_scale.method.efforts import Problem, effort_floor, mean_log_efforts
+from mrot_scale.method.efforts import Problem, effort_floor, middle_log_efforts
 from mrot_scale.method.strata import draw_evenly
 from mrot_scale.method.views import Scaling, ViewSpec, fit_view
 
@@ -59,7 +59,7 @@ def _run_view(identity: Record, split: Split) -> Iterator[Record]:
 
 
 def anchor_sides(train: Floats, test: Floats, alpha: float, seed: int) -> dict[str, Floats]:
-    """Return the mean log effort of the test rows against anchors, with and without transport."""
+    """Return the log effort of the test rows against anchors, with and without transport."""
     problem = Problem(alpha=alpha)
     size = fitting_batch_rows(len(train), ANCHOR_ROWS, alpha, None)
     anchors = [
@@ -75,7 +75,7 @@ def anchor_sides(train: Floats, test: Floats, alpha: float, seed: int) -> dict[s
         "neighbour": route_matrix(anchors, test, edge),
         "no limit": route_matrix(unpriced, test, problem),
     }
-    return {name: mean_log_efforts(some, effort_floor(some)) for name, some in routes.items()}
+    return {name: middle_log_efforts(some, effort_floor(some)) for name, some in routes.items()}
 
 
 def set_differences(records: Sequence[Record]) -> list[Record]:

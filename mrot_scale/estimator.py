@@ -81,6 +81,8 @@ class MROT(OutlierMixin, BaseEstimator):
     anchor_sets : int
         Sets of anchor rows in each view that efforts are averaged over. More of them make scores
         depend less on `random_state`, and take longer.
+    average : {"middle", "mean"}
+        Sets that count for a row: the half of them in the middle of its efforts, or all.
     views : sequence of str or dict, optional
         Scalings ("none", "standard", "robust", "gentle"), or dicts with `scaling`, `columns`,
         `whiten`, `separate`, `alpha`, `relative`, `distrust` and `tables`. The default looks at the
@@ -117,8 +119,8 @@ class MROT(OutlierMixin, BaseEstimator):
     Attributes
     ----------
     efforts_ : ndarray of shape (n_labelled, n_views)
-        Geometric mean, over anchor sets (or batches, in a single pass), of the effort of each
-        labelled row in each view.
+        Geometric mean, over the anchor sets that count (or batches, in a single pass), of the
+        effort of each labelled row in each view.
     labelled_rows_ : ndarray of shape (n_labelled,)
         Row numbers that were given efforts.
     offset_ : float
@@ -154,6 +156,7 @@ class MROT(OutlierMixin, BaseEstimator):
         repeats: int = 8,
         anchor_rows: int | None = 512,
         anchor_sets: int = 16,
+        average: str = "middle",
         views: Any = None,
         distrust: float = 0.1,
         first_alpha: float = 0.16,
@@ -181,6 +184,7 @@ class MROT(OutlierMixin, BaseEstimator):
         self.repeats = repeats
         self.anchor_rows = anchor_rows
         self.anchor_sets = anchor_sets
+        self.average = average
         self.views = views
         self.distrust = distrust
         self.first_alpha = first_alpha

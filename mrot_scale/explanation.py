@@ -54,7 +54,7 @@ class ViewPart:
     """-log of the share of training rows that are harder to move in this view."""
 
     effort: float
-    """Geometric mean over the sets of anchors of what moving it costs."""
+    """What moving it costs, averaged over the sets of anchors as for its rarity."""
 
     cost: float
     price: float
@@ -213,7 +213,7 @@ def _view_part(
     return ViewPart(
         _view_name(view, config),
         float(view.rarity(measured, problem)[0]),
-        float(np.exp(np.log(np.maximum(paid, view.floor)).mean())),
+        float(np.exp(view.log_efforts(paid, problem)[0])),
         route.cost,
         route.price,
         len(view.anchors[middle].rows),

@@ -23,6 +23,7 @@ _PLAIN_SETTINGS = (
     "repeats",
     "anchor_rows",
     "anchor_sets",
+    "average",
     "distrust",
     "first_alpha",
     "company",

@@ -15,7 +15,7 @@ from mrot_scale.method.anchors import AnchorSet, route_matrix
 from mrot_scale.method.calibrate import Calibration
 from mrot_scale.method.combine import combine_views
 from mrot_scale.method.company import Company
-from mrot_scale.method.efforts import Problem, set_log_efforts
+from mrot_scale.method.efforts import Problem, log_efforts_over_sets, mean_log_efforts
 from mrot_scale.method.resemblance import NORMAL_ROWS, NormalRows, normal_rows
 from mrot_scale.method.views import View
 from mrot_scale.model.regressors import ScoreModel
@@ -40,12 +40,18 @@ class FittedView:
     """Efforts below this count as this: for each anchor set, or one for all."""
 
     maps: tuple[Calibration, ...]
-    """Rarity of mean log efforts; or of the log efforts of each set, where they see different
-    columns."""
+    """Rarity of log efforts averaged over sets; or of the log efforts of each set, where they see
+    different columns."""
 
     def routes(self, rows: Floats, problem: Problem, threads: int) -> Floats:
         """Return the effort of each row against each anchor set, shape (n, sets)."""
         return route_matrix(self.anchors, self.view.apply(rows), problem, threads=threads)
+
+    def log_efforts(self, routes: Floats, problem: Problem) -> Floats:
+        """Return the log effort of each row, averaged over the sets, shape (n,)."""
+        if self.anchors[0].columns is None:
+            return log_efforts_over_sets(routes, self.floor, problem.average)
+        return mean_log_efforts(routes, self.floor)
 
     def rarity(self, routes: Floats, problem: Problem) -> Floats:
         """Return how rare the rows' efforts are in this view, shape (n,)."""
@@ -57,11 +63,13 @@ def mean_rarity(
 ) -> Floats:
     """Return how rare the rows' efforts against the anchor sets are; NaN routes are left out.
 
-    Sets alike are averaged by log effort. Sets that see different columns are averaged by how rare
-    the efforts are in each: the more columns, the less one of them counts.
+    Sets alike are averaged by log effort, over the middle half of them or all. Sets that see
+    different columns are averaged by how rare the efforts are in each: the more columns, the less
+    one of them counts.
     """
     if len(maps) == 1:
-        return maps[0].neg_log_survival(set_log_efforts(routes, floor, problem))
+        logs = log_efforts_over_sets(routes, floor, problem.average)
+        return maps[0].neg_log_survival(problem.effort_sign * logs)
     logs = problem.effort_sign * np.log(np.maximum(routes, floor))
     found = [of_set.neg_log_survival(x) for of_set, x in zip(maps, logs.T, strict=True)]
     return np.asarray(np.nanmean(found, axis=0))

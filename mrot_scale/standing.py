@@ -20,8 +20,8 @@ from mrot_scale.method.company import Shared, most_company_rows, share_in_sample
 from mrot_scale.method.efforts import (
     Problem,
     effort_floor,
+    log_efforts_over_sets,
     mean_log_efforts,
-    set_log_efforts,
 )
 from mrot_scale.method.trust import easiest_first
 from mrot_scale.method.views import View
@@ -38,7 +38,7 @@ class Standing:
 
     fitted: FittedView
     mean_logs: Floats
-    """Mean log effort: in batches, or against anchors where there are two passes."""
+    """Log effort averaged over batches, or over sets of anchors where there are two passes."""
 
     of_batches: Calibration | None
     """Rarity of efforts in batches; None where there are two passes."""
@@ -65,7 +65,8 @@ def stand_by_batches(
     floor = effort_floor(efforts)
     mean_logs = mean_log_efforts(efforts, floor)
     own = np.repeat(np.exp(mean_logs)[:, None], routes.shape[1], axis=1)
-    unseen = set_log_efforts(unseen_routes(routes, anchors, own), floor, problem)
+    unseen = unseen_routes(routes, anchors, own)
+    unseen = problem.effort_sign * log_efforts_over_sets(unseen, floor, problem.average)
     fitted = FittedView(view, anchors, np.array([floor]), (_log_calibration(unseen),))
     values = effort_values(efforts, config, problem, floor)
     of_batches = effort_calibration(values, config)
@@ -90,7 +91,7 @@ def stand_by_routes(
     floor, maps = _floor_and_maps(unseen, anchors, problem)
     fitted = FittedView(view, anchors, floor, maps)
     rarity, seen = fitted.rarity(unseen, problem), fitted.rarity(routes, problem)
-    return Standing(fitted, mean_log_efforts(unseen, floor), None, rarity, seen, rarity)
+    return Standing(fitted, fitted.log_efforts(unseen, problem), None, rarity, seen, rarity)
 
 
 def share_rarity(
@@ -100,7 +101,7 @@ def share_rarity(
     order = generator(config.seed, "company").permutation(len(points))
     seen = np.column_stack([s.seen_rarity for s in standings])
     unseen = np.column_stack([s.unseen_rarity for s in standings])
-    drawn = np.sort(order[: most_company_rows(points.shape[1])])
+    drawn = np.sort(order[: most_company_rows(points.shape[1], config.label_rows)])
     rarities = (seen, unseen)
     return share_in_sample(
         points, drawn, rarities, view=view, wanted=config.company, threads=threads
@@ -137,7 +138,7 @@ def _floor_and_maps(
     """
     if anchors[0].columns is None:
         least = effort_floor(unseen)
-        values = set_log_efforts(unseen, least, problem)
+        values = problem.effort_sign * log_efforts_over_sets(unseen, least, problem.average)
         return np.array([least]), (_log_calibration(values),)
     floor = np.array([effort_floor(set_efforts) for set_efforts in unseen.T])
     logs = problem.effort_sign * np.log(np.maximum(unseen, floor)).T

@@ -154,3 +154,11 @@ def lone_efforts(cost: Floats) -> Floats:
     for i, j in zip(senders, receivers, strict=True):
         efforts[i] = cost[i, j]
     return efforts
+
+
+def middle_half(values: list[float]) -> float:
+    """Count each value as four quarters, leave out as many quarters at either end as there are
+    values, and take the mean of the others."""
+    quarters = sorted(v for v in values for _ in range(4))
+    kept = quarters[len(values) : -len(values)]
+    return sum(kept) / len(kept)

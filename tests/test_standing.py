@@ -1,5 +1,7 @@
 """How rare sampled rows are: not by sets they belong to, in any unit, and who may be an anchor."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -8,7 +10,7 @@ from numpy.typing import NDArray
 
 from mrot_scale.config.method import MethodConfig
 from mrot_scale.method.anchors import AnchorSet, fit_anchor_set, route_matrix
-from mrot_scale.method.efforts import Problem, minibatch_efforts
+from mrot_scale.method.efforts import Average, Problem, minibatch_efforts
 from mrot_scale.method.strata import draw_evenly
 from mrot_scale.method.trust import trusted_rows
 from mrot_scale.method.views import View, ViewSpec, fit_view
@@ -20,6 +22,7 @@ from mrot_scale.standing import (
     stand_by_routes,
     unseen_routes,
 )
+from tests import oracle
 from tests.strategies import examples, seeds
 from tests.tables import normal_rows
 
@@ -91,12 +94,15 @@ def test_rows_that_are_no_anchors_stand_as_when_scored_again(separate: bool) -> 
     assert standing.of_batches is None
 
 
-def test_the_mean_log_effort_leaves_out_the_own_sets() -> None:
+@pytest.mark.parametrize("average", ["middle", "mean"])
+def test_the_averaged_log_effort_leaves_out_the_own_sets(average: Average) -> None:
     view, sets, routes = _solved(normal_rows(N_ROWS), 30, 3)
-    standing = stand_by_routes(view, sets, routes, PROBLEM)
+    standing = stand_by_routes(view, sets, routes, replace(PROBLEM, average=average))
+    of_sets = oracle.middle_half if average == "middle" else np.mean
     for row in range(N_ROWS):
         others = [e for e, s in zip(routes[row], sets, strict=True) if row not in s.ids]
-        assert standing.mean_logs[row] == pytest.approx(np.mean(np.log(others)), rel=1e-9)
+        expected = of_sets(np.log(others).tolist())
+        assert standing.mean_logs[row] == pytest.approx(expected, rel=1e-9)
 
 
 def test_a_table_that_is_its_own_only_anchor_set_stands_by_it() -> None:

@@ -65,8 +65,8 @@ class MethodConfig(Settings):
     """Sets of anchors in each view that efforts are averaged over; few leave much to chance."""
 
     average: Literal["middle", "mean"] = "middle"
-    """How: middle (of the half of the sets in the middle, so that few cannot outvote the others) or
-    mean (of all, as in models of before). Sets of single columns: always of all."""
+    """Over which sets: middle (the half of them in the middle, so that few cannot outvote the
+    others) or mean (all, as in models of before). Sets of single columns are all counted."""
 
     views: tuple[ViewConfig, ...] = Field(
         default=(

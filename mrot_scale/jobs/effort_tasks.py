@@ -156,16 +156,16 @@ def calibrate(
     config, sets = method_of(method), anchors_from(work, anchors)
     fitted = view_from(work, learnt, config.views[view])
     routed = _routes(work, routes)
+    measured, average = routed, config.average
     if efforts is None:
-        measured = routed
         standing = stand_by_routes(fitted, sets, routed, problem_of(config, config.views[view]))
     else:
-        measured = efforts_by_row(work, part, method, efforts)
+        measured, average = efforts_by_row(work, part, method, efforts), "mean"
         problem = setup_of(part, method).problem
         standing = stand_by_batches(fitted, measured, sets, routed, config, problem)
     put_standing(work.attempt, standing)
     # Sets that see different columns are not to agree.
-    stability = None if config.views[view].separate else effort_stability(measured)
+    stability = None if config.views[view].separate else effort_stability(measured, average)
     return work.attempt.record(stability=stability, maps=len(standing.fitted.maps))
 
 

@@ -97,7 +97,8 @@ def _score_need(model: FittedModel, n_rows: int, options: ScoreOptions) -> Need:
     anchors = [a.rows for view in model.views for a in view.anchors]
     n_bytes = 2 * BOOSTER_BYTES + 2 * sum(rows.nbytes for rows in anchors)
     if model.company is not None:
-        n_bytes += 3 * model.company.rows.nbytes
+        kept = (model.company.rows, model.company.rarity, model.company.reach)
+        n_bytes += 3 * sum(part.nbytes for part in kept)
     if isinstance(model.score_model, SklearnModel):
         n_bytes += 4 * model.score_model.rows.nbytes
     need += amount("model", n_bytes)

@@ -182,7 +182,8 @@ class FitSizes:
         """Rows that others share their rarity with; none where rows keep no company."""
         if self.config.company_view is None:
             return 0
-        return min(most_company_rows(self.company_width), self.part_rows[0])
+        most = most_company_rows(self.company_width, self.config.label_rows)
+        return min(most, self.part_rows[0])
 
     @property
     def company_width(self) -> int:

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import spearmanr
 
+from mrot_scale.method.efforts import Average, log_efforts_over_sets
 from mrot_scale.scoring import FittedModel
 
 Floats = NDArray[np.float64]
@@ -13,12 +14,13 @@ Floats = NDArray[np.float64]
 HIGH_SCORE = 0.99
 
 
-def effort_stability(efforts: Floats) -> float | None:
-    """Return the rank correlation of efforts between the two halves of the repeats."""
+def effort_stability(efforts: Floats, average: Average) -> float | None:
+    """Return the rank correlation of efforts between the two halves of the repeats or sets."""
     if efforts.shape[1] < 2:
         return None
-    logs = np.log(np.maximum(efforts, np.finfo(np.float64).tiny))
-    return rank_correlation(logs[:, ::2].mean(axis=1), logs[:, 1::2].mean(axis=1))
+    halves = efforts[:, ::2], efforts[:, 1::2]
+    least = float(np.finfo(np.float64).tiny)
+    return rank_correlation(*(log_efforts_over_sets(half, least, average) for half in halves))
 
 
 def rank_correlation(first: Floats, second: Floats) -> float | None:

@@ -21,7 +21,7 @@ _ALWAYS_ROWS = 20_000
 """Rows of the sample that company is found among however many columns they have."""
 
 _MOST_VALUES = 2_000_000
-"""Values in more rows than that: the model keeps them, 16 MB, and every search reads many."""
+"""Coordinates of more rows than that: the model keeps them, 16 MB, and searches read many."""
 
 _ROWS_PER_NEIGHBOUR = 4
 """Fewest rows for each neighbour that counts: if all of them were, all rows would be alike."""
@@ -70,9 +70,12 @@ class Company:
         return total / weights[:, None]
 
 
-def most_company_rows(n_columns: int) -> int:
-    """Return how many rows of a sample with so many coordinates company is found among at most."""
-    return max(_ALWAYS_ROWS, _MOST_VALUES // n_columns)
+def most_company_rows(n_columns: int, label_rows: int) -> int:
+    """Return how many rows with so many coordinates company is found among at most.
+
+    More than always only where that many labels are asked for: every row scored is searched for.
+    """
+    return max(_ALWAYS_ROWS, min(label_rows, _MOST_VALUES // n_columns))
 
 
 def company_count(n_rows: int, wanted: int) -> int:

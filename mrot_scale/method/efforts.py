@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,8 @@ from mrot_scale.method.cost import (
 from mrot_scale.method.transport import efforts_of, normalised_weights
 
 Floats = NDArray[np.float64]
+
+Average = Literal["middle", "mean"]
 
 ZERO_EFFORT_SHARE = 1e-6
 """Efforts below this share of the median positive effort count as that share of it."""
@@ -53,8 +55,9 @@ class Problem:
     relative: bool = False
     """Whether efforts against anchors are taken relative to those of the anchors in the zone."""
 
-    average: Literal["middle", "mean"] = "middle"
-    """Which sets of anchors count: the half in the middle for each row, or all."""
+    average: Average = "middle"
+    """Which of several problems with the same settings, sets of anchors, count for a row: the half
+    in the middle, or all. In batches all do."""
 
     def __post_init__(self) -> None:
         wrong = {
@@ -62,7 +65,7 @@ class Problem:
             "k": self.k is not None and self.k < 1,
             "radius": self.radius is not None and not 0 < self.radius < np.inf,
             "kind": self.kind not in ("engineered", "coulomb"),
-            "average": self.average not in ("middle", "mean"),
+            "average": self.average not in get_args(Average),
             "eps": not 0 <= self.eps < np.inf,
         }
         for name in (name for name, is_wrong in wrong.items() if is_wrong):
@@ -213,14 +216,14 @@ def middle_log_efforts(efforts: Floats, floor: float | Floats) -> Floats:
     total = np.zeros(len(logs))
     for place, values in enumerate(logs.T):  # one by one: the same bits for any number of rows
         inside = np.clip(np.minimum(place + 1, high) - np.maximum(place, low), 0, 1)
-        total += np.where(inside > 0, inside * values, 0.0)
+        total += np.multiply(inside, values, out=np.zeros(len(logs)), where=inside > 0)
     return np.asarray(total / (high - low))
 
 
-def set_log_efforts(efforts: Floats, floor: float | Floats, problem: Problem) -> Floats:
-    """Return each row's log effort averaged over sets of anchors alike, higher = more anomalous."""
-    average = middle_log_efforts if problem.average == "middle" else mean_log_efforts
-    return np.asarray(problem.effort_sign * average(efforts, floor))
+def log_efforts_over_sets(efforts: Floats, floor: float | Floats, average: Average) -> Floats:
+    """Return each row's log effort averaged over sets of anchors that see the same columns."""
+    of_sets = middle_log_efforts if average == "middle" else mean_log_efforts
+    return of_sets(efforts, floor)
 
 
 def _run(

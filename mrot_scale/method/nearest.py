@@ -1,4 +1,4 @@
-"""The nearest of some thousand rows, exactly: the same whatever other points are asked for.
+"""The nearest of many rows, exactly: the same whatever other points are asked for.
 
 Rows are kept in regions of near ones, and a region is passed over whose box lies farther away than
 what was found already. Boxes are measured as rows are, column after column, and rounding never
@@ -24,10 +24,10 @@ Ids = NDArray[np.int64]
 Found = tuple[Ids, Floats]
 
 WORTH_COMPILING = 1_000
-"""Points that array operations search for in about the time that compiling takes."""
+"""Points that array operations search for among 20,000 rows in about the time compiling takes."""
 
+_USUAL_ROWS = 20_000
 _BLOCK_ROWS = 128
-_BLOCK_DISTANCES = 128 * 20_000
 
 _REGION_ROWS = 64
 _FIRST_REGIONS = 4
@@ -44,7 +44,7 @@ class NearestRows:
 
         Nearest first; of rows as near, those of lower position.
         """
-        if len(points) >= WORTH_COMPILING and can_route():
+        if len(points) * len(self.rows) >= WORTH_COMPILING * _USUAL_ROWS and can_route():
             compile_search()
         find = self._by_regions if _is_compiled() else self._by_all
         n_blocks = min(threads, len(points) // WORTH_COMPILING)
@@ -89,8 +89,11 @@ class NearestRows:
 
 
 def block_rows(n_rows: int) -> int:
-    """Return how many points array operations search for at a time: each has all its distances."""
-    return max(1, min(_BLOCK_ROWS, _BLOCK_DISTANCES // n_rows))
+    """Return how many points array operations search for at a time: each has all its distances.
+
+    As many distances as among the usual number of rows at most, so that memory stays the same.
+    """
+    return max(1, min(_BLOCK_ROWS, _BLOCK_ROWS * _USUAL_ROWS // n_rows))
 
 
 def regions(rows: Floats, count: int) -> list[Ids]:

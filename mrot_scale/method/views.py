@@ -24,9 +24,11 @@ _GENTLE = 2.0
 whiskers end, so that most rows keep their distances as they are."""
 
 _LEAST_IQR = 0.2
-"""Where the median is a quartile too, an IQR counts as at least this share of what the middle 90%
-of the rows span (a normal column's is twice that): up to three quarters of such a column are one
-value, and what is left of its IQR says nothing of how the others spread."""
+"""Where a quarter of the rows or more have the median, an IQR counts as at least this share of what
+the middle 90% of the rows span (a normal column's is twice that): such a value may leave next to
+nothing of the IQR, which then says nothing of how the other rows spread."""
+
+_HEAP_SHARE = 0.25
 
 
 @dataclass(frozen=True)
@@ -149,7 +151,7 @@ def _center_and_scale(column: Floats, scaling: Scaling) -> tuple[float, float]:
     spread = float(high - low)
     if spread == 0:  # one value in most rows
         spread = deviation or 1.0
-    elif median in (low, high):
+    elif np.mean(column == median) >= _HEAP_SHARE:
         spread = max(spread, _LEAST_IQR * float(highest - lowest))
     return float(median), _GENTLE * spread if scaling == "gentle" else spread
 

@@ -21,7 +21,7 @@ from tests.jobs.made import (
 )
 
 N_ROWS = 1_200
-CONFIG = TINY | {"coverage": "all", "run": {"keep_stages": True}}
+CONFIG = TINY | {"anchor_sets": 4, "coverage": "all", "run": {"keep_stages": True}}
 
 
 @pytest.fixture

@@ -122,6 +122,22 @@ def test_fit_makes_the_anchor_sets_planned(tmp_path: Path, settings: dict[str, A
     assert stages["routes"].written_bytes == sum(routes.nbytes for routes in routed)
 
 
+@pytest.mark.parametrize("label_rows", [50, 200, 350])
+def test_fit_keeps_the_company_planned(
+    tmp_path: Path, label_rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mrot_scale.method.company._ALWAYS_ROWS", 60)
+    monkeypatch.setattr("mrot_scale.method.company._MOST_VALUES", 4 * 300)
+    place = written_config(tmp_path, label_rows=label_rows)
+    store, config = stored(tmp_path, normal_rows(400, 4), place), load_config(place)
+    fit(str(store.location), tmp_path / "model", place)
+    kept = load_model(Location(tmp_path / "model"))[0].company
+    assert kept is not None
+    sizes = plan_sizes.FitSizes(store, config.for_columns(4))
+    assert sizes.n_company == len(kept.rows) == min(label_rows, 300)
+    assert sizes.company_bytes == sum(x.nbytes for x in (kept.rows, kept.rarity, kept.reach))
+
+
 def test_more_anchor_sets_are_planned_to_take_more(tmp_path: Path) -> None:
     place = written_config(tmp_path)
     store = stored(tmp_path, normal_rows(400, 4), place)

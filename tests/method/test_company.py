@@ -159,19 +159,33 @@ def _spelt(settings: dict[str, Any]) -> dict[str, Any]:
     return settings | ({"views": views} if views else {})
 
 
-@pytest.mark.parametrize(("n_columns", "n_rows"), [(1, 2_000_000), (10, 200_000), (100, 20_000)])
-def test_of_many_rows_as_many_keep_company_as_a_model_can_hold(n_columns: int, n_rows: int) -> None:
-    assert most_company_rows(n_columns) == n_rows
-    assert most_company_rows(1_000 * n_columns) == 20_000
-
-
-@pytest.mark.parametrize(("n_values", "n_kept"), [(100, 60), (240, 120), (9_999, 150)])
-def test_company_is_found_among_as_many_rows_of_the_sample(
-    n_values: int, n_kept: int, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("n_columns", "label_rows", "n_rows"),
+    [
+        (10, 50, 20_000),
+        (10, 20_000, 20_000),
+        (10, 30_000, 30_000),
+        (10, 300_000, 200_000),
+        (1, 10**9, 2_000_000),
+        (1_000, 10**9, 20_000),
+    ],
+)
+def test_more_rows_keep_company_only_if_as_many_are_labelled_and_a_model_can_hold_them(
+    n_columns: int, label_rows: int, n_rows: int
 ) -> None:
+    assert most_company_rows(n_columns, label_rows) == n_rows
+
+
+@pytest.fixture
+def few_keep_company(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(company_module, "_ALWAYS_ROWS", 60)
-    monkeypatch.setattr(company_module, "_MOST_VALUES", n_values)
-    found = fit_rows(normal_rows(150, 2), MethodConfig()).model.company
+    monkeypatch.setattr(company_module, "_MOST_VALUES", 240)
+
+
+@pytest.mark.usefixtures("few_keep_company")
+@pytest.mark.parametrize(("label_rows", "n_kept"), [(40, 40), (100, 100), (150, 120)])
+def test_company_is_found_among_as_many_rows_of_the_sample(label_rows: int, n_kept: int) -> None:
+    found = fit_rows(normal_rows(150, 2), MethodConfig(label_rows=label_rows)).model.company
     assert found is not None
     assert len(found.rows) == n_kept
 

@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -11,15 +11,17 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 
+from mrot_scale.config.method import MethodConfig
 from mrot_scale.errors import ConfigError, DataError, SolverError
 from mrot_scale.method.batches import BatchPlan
 from mrot_scale.method.efforts import (
+    Average,
     Problem,
     effort_floor,
+    log_efforts_over_sets,
     mean_log_efforts,
     middle_log_efforts,
     minibatch_efforts,
-    set_log_efforts,
     solve_batches,
     transport_efforts,
 )
@@ -360,14 +362,6 @@ def test_mean_log_efforts_floor_zeros_and_skip_missing_repeats() -> None:
     np.testing.assert_allclose(found, [1.0, 1.0, 5.0], rtol=1e-12)
 
 
-def _middle_half(values: list[float]) -> float:
-    """Count each value as four quarters, leave out as many quarters at either end as there are
-    values, and take the mean of the others."""
-    quarters = sorted(v for v in values for _ in range(4))
-    kept = quarters[len(values) : -len(values)]
-    return sum(kept) / len(kept)
-
-
 @given(
     arrays(np.float64, st.tuples(st.integers(1, 6), st.integers(1, 17)), elements=st.floats(0, 9)),
     st.integers(0, 2**32 - 1),
@@ -378,26 +372,20 @@ def test_the_middle_half_of_the_sets_counts(efforts: Floats, seed: int) -> None:
     found = middle_log_efforts(np.where(gone, np.nan, efforts), 0.5)
     for row, missing, value in zip(efforts, gone, found, strict=True):
         logs = np.log(np.maximum(row[~missing], 0.5)).tolist()
-        assert value == pytest.approx(_middle_half(logs), rel=1e-9, abs=1e-12)
+        assert value == pytest.approx(oracle.middle_half(logs), rel=1e-9, abs=1e-12)
 
 
 def test_a_few_sets_cannot_outvote_the_others() -> None:
     efforts = np.full((2, 16), 3.0)
     efforts[1, :4] = 1e-6
-    middle = set_log_efforts(efforts, 1e-9, Problem())
+    middle = log_efforts_over_sets(efforts, 1e-9, "middle")
     assert middle[0] == middle[1]
-    mean = set_log_efforts(efforts, 1e-9, Problem(average="mean"))
+    mean = log_efforts_over_sets(efforts, 1e-9, "mean")
     assert mean[1] < mean[0] - 3
 
 
-def test_of_all_sets_an_average_takes_the_sign_of_the_cost() -> None:
-    efforts = np.exp(np.random.default_rng(0).normal(size=(9, 5)))
-    for average in ("middle", "mean"):
-        near, far = (
-            set_log_efforts(efforts, 1e-9, Problem(kind=kind, average=average))  # type: ignore[arg-type]
-            for kind in ("coulomb", "engineered")
-        )
-        np.testing.assert_array_equal(near, -far)
+def test_settings_know_the_same_averages() -> None:
+    assert get_args(MethodConfig.model_fields["average"].annotation) == get_args(Average)
 
 
 def test_no_other_row_changes_a_rows_middle_half() -> None:
@@ -427,7 +415,14 @@ def test_rows_that_are_no_finite_table_are_refused(
 
 @pytest.mark.parametrize(
     "settings",
-    [{"k": -1}, {"kind": "gravity"}, {"radius": -1.0}, {"alpha": float("nan")}, {"eps": -1.0}],
+    [
+        {"k": -1},
+        {"kind": "gravity"},
+        {"radius": -1.0},
+        {"alpha": float("nan")},
+        {"eps": -1.0},
+        {"average": "median"},
+    ],
 )
 def test_a_problem_without_meaning_is_refused(settings: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match=next(iter(settings))):

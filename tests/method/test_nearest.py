@@ -51,7 +51,7 @@ def test_points_asked_for_at_a_time_change_nothing(monkeypatch: pytest.MonkeyPat
     rng = np.random.default_rng(0)
     rows, points = rng.normal(size=(40, 3)), rng.normal(size=(50, 3))
     whole = NearestRows(rows)._by_all(points, 4)
-    monkeypatch.setattr(nearest, "_BLOCK_DISTANCES", 7 * 40)
+    monkeypatch.setattr(nearest, "_BLOCK_ROWS", 7)
     assert nearest.block_rows(40) == 7
     for before, now in zip(whole, NearestRows(rows)._by_all(points, 4), strict=True):
         np.testing.assert_array_equal(before, now)

@@ -82,11 +82,16 @@ def test_statistics_come_from_the_sample_not_from_the_rows() -> None:
     np.testing.assert_allclose(view.apply(np.array([[1.0], [5.0]])), [[0.0], [4.0]])
 
 
-@pytest.mark.parametrize(("zeros", "is_raised"), [(3_700, True), (2_000, False)])
-def test_an_iqr_of_a_column_that_is_mostly_one_value_is_at_least_a_fifth_of_what_most_rows_span(
-    zeros: int, is_raised: bool
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+@pytest.mark.parametrize(
+    ("zeros", "others", "is_raised"),
+    [(3_700, (0.0, 1.0), True), (2_000, (0.0, 1.0), False), (2_490, (-1.0, 1.0), True)],
+    ids=["most on one side", "few on one side", "half in the middle"],
+)
+def test_an_iqr_of_a_column_that_is_often_one_value_is_at_least_a_fifth_of_what_most_rows_span(
+    zeros: int, others: tuple[float, float], is_raised: bool, sign: float
 ) -> None:
-    x = np.concatenate([np.zeros(zeros), np.linspace(0.0, 1.0, 5_000 - zeros)])[:, None]
+    x = sign * np.concatenate([np.zeros(zeros), np.linspace(*others, 5_000 - zeros)])[:, None]
     low, quarter, upper, high = np.percentile(x, [5, 25, 75, 95])
     least = 0.2 * (high - low)
     assert bool(0 < upper - quarter < least) is is_raised

@@ -17,6 +17,7 @@ from mrot_scale.errors import (
     ModelMismatchError,
     OutputError,
 )
+from mrot_scale.model.persist import model_files, model_of
 from tests.tables import normal_rows
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "model-v1"
@@ -279,12 +280,30 @@ def test_a_failed_save_leaves_nothing(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
+def test_models_of_before_average_over_all_sets() -> None:
+    rows = normal_rows(80, 3)
+    fitted = MROT(average="mean", anchor_sets=5, batch_rows=16, anchor_rows=16).fit(rows).model_
+    files = model_files(fitted)
+    header = json.loads(files.content["model.json"])
+    del header["config"]["average"]
+    changed = files.content | {"model.json": json.dumps(header).encode()}
+    before, _ = model_of(type(files).of(changed))
+    assert before.config.average == "mean"
+    scores = before.score(rows, "effort")
+    np.testing.assert_array_equal(scores, fitted.score(rows, "effort"))
+    header["config"]["average"] = "middle"
+    changed["model.json"] = json.dumps(header).encode()
+    other, _ = model_of(type(files).of(changed))
+    assert (other.score(rows, "effort") != scores).any()
+
+
 def test_the_golden_model_still_loads_and_scores_the_same() -> None:
     """Models written by earlier releases stay readable within a major version."""
     expected = json.loads((GOLDEN.parent / "scores-v1.json").read_text())
     loaded = MROT.load(GOLDEN)
     # Its settings know no anchor_sets: what it has is in its arrays.
     assert [len(view.anchors) for view in loaded.model_.views] == [2, 2]
+    assert loaded.model_.config.average == "mean"
     rows = np.array(expected["rows"])
     for method in ("model", "effort"):
         np.testing.assert_allclose(loaded.anomaly_score(rows, method), expected[method], atol=1e-6)
