@@ -58,15 +58,15 @@ def _shared(work: Work, part: Json, method: str, records: ViewRecords, rarity: F
     return kept.shared(points, rarity)
 
 
-def _rarity(work: Work, part: Json, method: str, blocks: list[Json], view: Json) -> Floats:
+def _rarity(work: Work, part: Json, method: str, blocks: list[Json], calibrated: Json) -> Floats:
     """Return how rare the efforts of a part's rows are in one view."""
-    setup, floor = setup_of(part, method), work.array(view, "floor")
+    setup, floor = setup_of(part, method), work.array(calibrated, "floor")
     if setup.config.two_passes:
-        maps, routes = maps_from(work, view), (work.array(block, "routes") for block in blocks)
+        maps, routes = maps_from(work, calibrated), (work.array(b, "routes") for b in blocks)
         return np.concatenate([mean_rarity(r, setup.problem, floor, maps) for r in routes])
     found = efforts_by_row(work, part, method, blocks)
     values = effort_values(found, setup.config, setup.problem, float(floor[0]))
-    return calibration_from(work, view, "batch").neg_log_survival(values)
+    return calibration_from(work, calibrated, "batch").neg_log_survival(values)
 
 
 def imagine_categories(work: Work, *, part: Json, method: str, fitted: Json) -> Record:
