@@ -28,6 +28,9 @@ _TASK_S = 0.02
 _TIMED_BATCH_ROWS = 256
 _TIMED_ROUTES = 1_024
 _TIMED_SEARCHES = 256
+_TIMED_ROWS = (32, 512, 8_192)
+_SHORT_WORK_S = 10.0
+_LONGEST_TIMING_S = 5.0
 TIMED_VALUES = 2**18
 _TIMED_TRAINING = (2_000, 10_000)
 _TIMED_SLOW_TRAINING = (100, 300)
@@ -51,6 +54,23 @@ def seconds_of(call: Callable[[], object], tries: int = 2) -> float:
             call()
             found.append(time.perf_counter() - start)
     return min(found)
+
+
+def seconds_per_row(seconds: Callable[[int], float], n_at_hand: int, n_rows: int) -> float:
+    """Return the seconds that each of many rows takes, given what the first of some at hand take.
+
+    From some number of rows on loops are compiled, so few of them say little of many. More are
+    timed unless they would take long, or all rows so short that it does not matter.
+    """
+    row_s = 0.0
+    for timed in _TIMED_ROWS:
+        n_timed = min(timed, n_at_hand)
+        if row_s * n_timed > _LONGEST_TIMING_S:
+            break
+        row_s = seconds(n_timed) / n_timed
+        if row_s * n_rows < _SHORT_WORK_S or n_timed == n_at_hand:
+            break
+    return row_s
 
 
 def random_rows(n_rows: int, n_columns: int) -> Floats:

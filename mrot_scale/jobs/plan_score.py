@@ -1,18 +1,17 @@
 """What scoring a store will do, before it does it."""
 
 from mrot_scale.config.job import Config
-from mrot_scale.explaining import can_explain, column_weights
+from mrot_scale.explaining import prepare_explaining
 from mrot_scale.jobs.plan_calibration import (
     coded_byte_seconds,
-    random_rows,
     read_row_seconds,
     seconds_of,
+    seconds_per_row,
     with_seconds,
 )
 from mrot_scale.jobs.plan_memory import (
     BOOSTER_BYTES,
     FILLED_COPIES,
-    ROUTED_ROWS,
     VIEW_COPIES,
     Need,
     amount,
@@ -25,7 +24,7 @@ from mrot_scale.jobs.plan_memory import (
 from mrot_scale.jobs.plan_text import Plan
 from mrot_scale.jobs.plan_workers import plan_of
 from mrot_scale.jobs.report_parts import parts_bytes
-from mrot_scale.jobs.score_tasks import BLOCK_ROWS, ScoreOptions
+from mrot_scale.jobs.score_tasks import BLOCK_ROWS, ScoreOptions, score_stored
 from mrot_scale.method.resemblance import COMPARED_ROWS, NORMAL_ROWS
 from mrot_scale.model.regressors import SklearnModel
 from mrot_scale.scoring import FittedModel
@@ -33,9 +32,6 @@ from mrot_scale.storing.store import FeatureStore
 
 # Measured once, as settings hardly change them; they matter little beside what is timed.
 _TABLE_VALUE_S = 1e-7
-_EXPLAINED_SHARE = 0.02
-
-_BLOCK_S = 0.1
 
 
 def plan_score(
@@ -60,7 +56,7 @@ def plan_score(
     setting = "store.chunk_bytes and ingest again" if is_chunk else f"{sets} and fit again"
     stages = [stage_of("score", len(chunks), (read, written), chunk + scoring, setting)]
     if calibrated:
-        seconds = store.n_rows * _scored_row_seconds(model, store, options)
+        seconds = store.n_rows * _task_row_seconds(model, store, options)
         stages = with_seconds(stages, {"score": seconds})
     return plan_of("score", stages, config, written)
 
@@ -115,19 +111,23 @@ def _score_need(model: FittedModel, n_rows: int, options: ScoreOptions) -> Need:
     return need
 
 
-def _scored_row_seconds(model: FittedModel, store: FeatureStore, options: ScoreOptions) -> float:
+def _task_row_seconds(model: FittedModel, store: FeatureStore, options: ScoreOptions) -> float:
     """Return the estimated work for one row, from reading it to writing its score."""
-    rows = model.fill + random_rows(ROUTED_ROWS, model.n_features)
-    few = rows[:64]
-    value_s = seconds_of(lambda: model.raw_values(few, options.method)) / len(few)
-    more = rows[: int(min(len(rows), _BLOCK_S / value_s))]
-    if len(more) > len(few):
-        value_s = seconds_of(lambda: model.raw_values(more, options.method), tries=1) / len(more)
     written = _output_row_bytes(options)
     in_table = (3 + len(options.keep) + 2 * options.top_columns) * _TABLE_VALUE_S
-    seconds = value_s + read_row_seconds(store) + written * coded_byte_seconds()
-    seconds += in_table if options.parquet else 0.0
-    if options.top_columns and can_explain(model):
-        explain_s = seconds_of(lambda: column_weights(model, few)) / len(few)
-        seconds += _EXPLAINED_SHARE * (explain_s + value_s)
-    return seconds
+    seconds = _scored_row_seconds(model, store, options) + read_row_seconds(store)
+    seconds += written * coded_byte_seconds()
+    return seconds + (in_table if options.parquet else 0.0)
+
+
+def _scored_row_seconds(model: FittedModel, store: FeatureStore, options: ScoreOptions) -> float:
+    """Time scoring rows of the store as a task does."""
+    stored = store.read_chunk(len(store.chunks) - 1)
+    model.score_model.prepare(store.n_rows)
+    if options.top_columns:
+        prepare_explaining(model, store.n_rows)
+
+    def seconds(n_rows: int) -> float:
+        return seconds_of(lambda: score_stored(model, store, stored[:n_rows], options))
+
+    return seconds_per_row(seconds, len(stored), store.n_rows)

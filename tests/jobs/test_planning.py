@@ -20,6 +20,7 @@ from mrot_scale.errors import BudgetError, DataError, OutputError
 from mrot_scale.jobs import labelled, plan_sizes, plan_workers
 from mrot_scale.jobs.fit_job import fit
 from mrot_scale.jobs.ingest_job import ingest
+from mrot_scale.jobs.plan_calibration import seconds_per_row
 from mrot_scale.jobs.plan_ingest import plan_ingest
 from mrot_scale.jobs.plan_score import plan_score
 from mrot_scale.jobs.plan_text import Plan, StagePlan, duration_text, plan_text
@@ -217,6 +218,31 @@ def test_score_submits_the_tasks_planned_within_the_disk_planned(
     assert folder_bytes(tmp_path / "scores.run" / "stages") <= plan.disk_bytes
     assert plan.seconds is not None
     assert 0 < plan.seconds < 60
+
+
+@pytest.mark.parametrize(
+    ("row_seconds", "n_rows", "n_timed"),
+    [
+        ({32: 1e-4}, 10_000, [32]),
+        ({32: 4e-3, 512: 1e-4}, 10_000, [32, 512]),
+        ({32: 4e-3, 512: 3e-4, 5_000: 1e-4}, 10**6, [32, 512, 5_000]),
+        ({32: 2e-2}, 10**6, [32]),
+        ({32: 4e-3, 512: 2e-3}, 10**6, [32, 512]),
+    ],
+    ids=["short at once", "short once compiled", "all at hand", "10 s for 512", "10 s for 5,000"],
+)
+def test_more_rows_are_timed_while_the_job_is_long(
+    row_seconds: dict[int, float], n_rows: int, n_timed: list[int]
+) -> None:
+    asked = []
+
+    def seconds(n: int) -> float:
+        asked.append(n)
+        return n * row_seconds[n]
+
+    found = seconds_per_row(seconds, 5_000, n_rows)
+    assert asked == n_timed
+    assert found == pytest.approx(row_seconds[n_timed[-1]])
 
 
 def test_ingest_writes_the_chunks_planned(tmp_path: Path) -> None:
