@@ -96,6 +96,9 @@ class MROT(OutlierMixin, BaseEstimator):
     company : int
         Neighbours in the sample whose rarity counts beside a row's own: single rows are noisy
         witnesses. A row that stands alone keeps its own. 0 averages with none.
+    loneliness : float
+        What lying apart from those neighbours counts on top: .5 finds more rows that break a
+        relation or lie between dense groups, and fewer where anomalies are many.
     label_rows : int
         Rows that are given an effort to learn from.
     regressor : str or scikit-learn regressor
@@ -161,6 +164,7 @@ class MROT(OutlierMixin, BaseEstimator):
         distrust: float = 0.1,
         first_alpha: float = 0.16,
         company: int = 20,
+        loneliness: float = 0.0,
         label_rows: int = 20_000,
         regressor: Any = "lightgbm",
         hybrid: str = "auto",
@@ -189,6 +193,7 @@ class MROT(OutlierMixin, BaseEstimator):
         self.distrust = distrust
         self.first_alpha = first_alpha
         self.company = company
+        self.loneliness = loneliness
         self.label_rows = label_rows
         self.regressor = regressor
         self.hybrid = hybrid

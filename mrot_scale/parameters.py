@@ -27,6 +27,7 @@ _PLAIN_SETTINGS = (
     "distrust",
     "first_alpha",
     "company",
+    "loneliness",
     "label_rows",
     "hybrid",
     "non_finite",

@@ -102,9 +102,14 @@ def share_rarity(
     seen = np.column_stack([s.seen_rarity for s in standings])
     unseen = np.column_stack([s.unseen_rarity for s in standings])
     drawn = np.sort(order[: most_company_rows(points.shape[1], config.label_rows)])
-    rarities = (seen, unseen)
     return share_in_sample(
-        points, drawn, rarities, view=view, wanted=config.company, threads=threads
+        points,
+        drawn,
+        (seen, unseen),
+        view=view,
+        wanted=config.company,
+        loneliness=config.loneliness,
+        threads=threads,
     )
 
 

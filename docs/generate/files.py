@@ -111,6 +111,11 @@ FILES: dict[str, tuple[Entry, ...]] = {
             is_="Rows that others share their rarity with: points, rarity in each view, reach.",
             when="rows keep company",
         ),
+        _file(
+            *_each("company.loneliness", *_MAP),
+            is_="From how far apart rows lie to how rare that is.",
+            when="rows keep company and `loneliness` is not 0",
+        ),
         _file(*_each("last.<method>", *_MAP), is_="From raw value to score, for each method."),
         _file(
             *_each("bins", "edges", "counts"), is_="How the training rows were spread, for drift."

@@ -94,6 +94,10 @@ class MethodConfig(Settings):
     """Neighbours in the sample whose rarity counts beside a row's own; 0: none. Only after a first
     pass, and not where efforts are relative to those around."""
 
+    loneliness: float = Field(default=0.0, ge=0, le=10)
+    """What lying apart from those neighbours counts on top; 0: nothing. Try 0.5 where anomalies
+    break relations between columns. Only where rows keep company."""
+
     calibration: Literal["log-effort", "raw-effort"] = "log-effort"
     """Kernel estimate over logarithms (log-effort), or as in the paper without (raw-effort)."""
 

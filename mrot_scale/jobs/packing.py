@@ -1,13 +1,16 @@
 """Fitted parts to arrays of a record and back."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from mrot_scale.config.method import MethodConfig
 from mrot_scale.config.views import ViewConfig
 from mrot_scale.method.anchors import AnchorSet
 from mrot_scale.method.calibrate import Calibration
 from mrot_scale.method.company import Company
+from mrot_scale.method.loneliness import Loneliness
 from mrot_scale.method.views import View, ViewSpec
 from mrot_scale.running.commit import Attempt
 from mrot_scale.running.tasks import Work
@@ -101,9 +104,15 @@ def put_company(attempt: Attempt, company: Company) -> None:
     """Write the company of a sample."""
     for name in _COMPANY_ARRAYS:
         attempt.put_array(f"company-{name}", getattr(company, name))
+    if company.loneliness is not None:
+        put_calibration(attempt, "loneliness", company.loneliness.calibration)
 
 
-def company_from(work: Work, record: object, view: int, wanted: int) -> Company:
-    """Return the company a record holds, in a view, in which so many neighbours count."""
+def company_from(work: Work, record: object, view: int, config: MethodConfig) -> Company:
+    """Return the company a record holds, in a view, that these settings asked for."""
     rows, rarity, reach = (work.array(record, f"company-{name}") for name in _COMPANY_ARRAYS)
-    return Company(rows, rarity, reach, view, wanted)
+    kept = Company(rows, rarity, reach, view, config.company)
+    if config.loneliness == 0:
+        return kept
+    calibration = calibration_from(work, record, "loneliness")
+    return replace(kept, loneliness=Loneliness(calibration, config.loneliness))

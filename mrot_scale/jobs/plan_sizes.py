@@ -186,6 +186,11 @@ class FitSizes:
         return min(most, self.part_rows[0])
 
     @property
+    def loneliness_maps(self) -> int:
+        """Maps from how far apart rows lie to how rare that is: one, where it counts."""
+        return int(self.n_company > 0 and self.config.loneliness > 0)
+
+    @property
     def company_width(self) -> int:
         """Coordinates in which rows keep company."""
         view = self.config.company_view
@@ -204,7 +209,8 @@ class FitSizes:
     @property
     def model_bytes(self) -> int:
         own_maps = sum(plan.n_sets for plan in self.anchors if plan.columns is not None)
-        calibrations = (self.n_views + 2 + own_maps) * CALIBRATION_BYTES + 8 * TRAINING_SCORES_KEPT
+        n_maps = self.n_views + 2 + own_maps + self.loneliness_maps
+        calibrations = n_maps * CALIBRATION_BYTES + 8 * TRAINING_SCORES_KEPT
         views = 8 * sum(c * (4 + w) for c, w in zip(self.columns, self.widths, strict=True))
         fitted = self.anchor_bytes + self.company_bytes + self.score_model_bytes
         return fitted + calibrations + views + 4_096

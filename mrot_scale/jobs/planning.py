@@ -198,7 +198,8 @@ def _company_stage(fit: FitSizes) -> list[StagePlan]:
     need = fit.points(n_rows) + table("values", n_rows, 10 * fit.n_views, 1) + fit.company(n_rows)
     need += amount("anchors", 3 * fit.anchor_bytes)
     read = fit.first_bytes + fit.anchor_bytes + fit.n_views * 4 * 8 * n_rows
-    moved = (read, fit.company_bytes + 2 * 8 * n_rows * fit.n_views)
+    maps = fit.loneliness_maps * CALIBRATION_BYTES
+    moved = (read, fit.company_bytes + maps + 2 * 8 * n_rows * fit.n_views)
     return [stage_of("company", 1, moved, need, fit.rows_setting)]
 
 

@@ -46,7 +46,7 @@ class ViewRecords:
         view = config.company_view
         if self.company is None or view is None:
             return None
-        return company_from(work, self.company, view, config.company)
+        return company_from(work, self.company, view, config)
 
     def standings(self, work: Work, config: MethodConfig) -> list[Standing]:
         """Return how rare the sample's rows are in each view, in company where they keep any."""

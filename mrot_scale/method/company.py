@@ -6,12 +6,13 @@ own. A neighbour counts fully where the row lies within that neighbour's own rea
 the farther away it is: a row that stands alone keeps the rarity it has.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mrot_scale.method.loneliness import Loneliness, Units, fit_loneliness, units_of
 from mrot_scale.method.nearest import Found, NearestRows
 
 Floats = NDArray[np.float64]
@@ -46,6 +47,10 @@ class Company:
     wanted: int
     """Neighbours that a row is averaged with, where there are rows enough."""
 
+    loneliness: Loneliness | None = None
+    """What rows get for lying apart from them; None where that counts for nothing, and in models
+    of before."""
+
     @property
     def count(self) -> int:
         """Neighbours that a row is averaged with."""
@@ -55,19 +60,26 @@ class Company:
     def _nearest(self) -> NearestRows:
         return NearestRows(self.rows)
 
+    @cached_property
+    def _units(self) -> Units:
+        return units_of(self.reach)
+
     def shared(self, points: Floats, rarity: Floats, *, threads: int = 1) -> Floats:
         """Return the rarity of points never seen, (n, views), averaged with that of neighbours."""
         return self.averaged(rarity, self._nearest.search(points, self.count, threads=threads))
 
     def averaged(self, rarity: Floats, found: Found) -> Floats:
-        """Return rarities averaged with those of the neighbours found."""
+        """Return rarities averaged with those of the neighbours found, and more for being alone."""
         ids, squared = found
         total, weights = rarity.copy(), np.ones(len(rarity))
         for place, apart in zip(ids.T, squared.T, strict=True):  # one by one: the same bits always
             weight = weight_of(self.reach[place], apart)
             total += weight[:, None] * self.rarity[place]
             weights += weight
-        return total / weights[:, None]
+        shared = total / weights[:, None]
+        if self.loneliness is None:
+            return shared
+        return np.asarray(shared + self.loneliness.added(found, self._units)[:, None])
 
 
 def most_company_rows(n_columns: int, label_rows: int) -> int:
@@ -117,12 +129,13 @@ def share_in_sample(
     *,
     view: int,
     wanted: int,
+    loneliness: float = 0.0,
     threads: int = 1,
 ) -> Shared:
     """Return the company that the rows drawn from a sample make, and what all its rows share.
 
     `drawn` are row numbers of the sample, ascending; `rarities` are those of all its rows, seen and
-    unseen. One search serves all.
+    unseen; `loneliness` is what lying apart counts. One search serves all.
     """
     seen, unseen = rarities
     count = company_count(len(drawn), wanted)
@@ -132,5 +145,7 @@ def share_in_sample(
     others = without(places, (ids, squared))
     reach = np.minimum(others[1][drawn, -1], np.finfo(np.float64).max)  # files hold no infinity
     company = Company(points[drawn], unseen[drawn], reach, view, wanted)
+    if loneliness > 0:
+        company = replace(company, loneliness=fit_loneliness(others, units_of(reach), loneliness))
     again = company.averaged(seen, (ids[:, :-1], squared[:, :-1]))
     return Shared(company, again, company.averaged(unseen, others))

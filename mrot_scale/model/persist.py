@@ -13,6 +13,7 @@ from mrot_scale.errors import ConfigError, DamagedModelError
 from mrot_scale.method.anchors import AnchorSet
 from mrot_scale.method.calibrate import Calibration
 from mrot_scale.method.company import Company
+from mrot_scale.method.loneliness import Loneliness
 from mrot_scale.method.views import View, ViewSpec
 from mrot_scale.model.columns import feature_names, numeric_schema, origin_of, schema_of
 from mrot_scale.model.directory import ModelFiles
@@ -76,6 +77,8 @@ def model_files(model: FittedModel, extra: dict[str, Any] | None = None) -> Mode
     if model.company is not None:
         for name in ("rows", "rarity", "reach"):
             files.put_array(f"company.{name}", getattr(model.company, name))
+        if model.company.loneliness is not None:
+            _put_calibration(files, "company.loneliness", model.company.loneliness.calibration)
     for method in METHODS:
         _put_calibration(files, f"last.{method}", model.last[method])
         files.put_array(f"training-scores.{method}", model.training_scores[method])
@@ -159,7 +162,14 @@ def _company(
     fit = rarity.shape == (len(rows), len(views)) and reach.shape == rows.shape[:1]
     if not fit or rows.shape[1] != width or len(rows) < 2 or (reach < 0).any():
         raise DamagedModelError("company does not fit the views of the model.")
-    return Company(rows, rarity, reach, view, config.company)
+    return Company(rows, rarity, reach, view, config.company, _loneliness(files, config))
+
+
+def _loneliness(files: ModelFiles, config: MethodConfig) -> Loneliness | None:
+    """Return what rows get for lying apart, where the model counts it."""
+    if config.loneliness == 0:
+        return None
+    return Loneliness(_calibration(files, "company.loneliness"), config.loneliness)
 
 
 def _extra(found: Any) -> dict[str, Any]:

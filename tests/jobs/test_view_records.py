@@ -18,9 +18,14 @@ from tests.jobs.made import FEATURES, TINY, mixed_table, run_records, write_part
 TWO_VIEWS = [{"scaling": "robust"}, {"scaling": "standard"}]
 
 
-@pytest.mark.parametrize("wanted", [0, 5], ids=["alone", "in company"])
-def test_tasks_find_the_same_by_one_array_and_by_all_of_them(wanted: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("wanted", "loneliness"), [(0, 0.0), (5, 0.0), (5, 0.5)], ids=["alone", "in company", "lonely"]
+)
+def test_tasks_find_the_same_by_one_array_and_by_all_of_them(
+    wanted: int, loneliness: float, tmp_path: Path
+) -> None:
     config = TINY | {"views": TWO_VIEWS, "company": wanted, "run": {"keep_stages": True}}
+    config |= {"loneliness": loneliness}
     table = mixed_table(300).select(["reading", *FEATURES])
     ingest(write_parts(table, tmp_path / "parts"), tmp_path / "store", id="reading", config=config)
     fit(tmp_path / "store", tmp_path / "model", config)
@@ -28,7 +33,10 @@ def test_tasks_find_the_same_by_one_array_and_by_all_of_them(wanted: int, tmp_pa
     records = _travelled(_found(run_records(tmp_path / "model.run")))
     work, method = Work(Location(tmp_path / "model.run"), "any"), full_config(config).method
     standings = records.standings(work, method)
-    assert (records.company_kept(work, method) is None) == (wanted == 0)
+    kept = records.company_kept(work, method)
+    assert (kept is None) == (wanted == 0)
+    if kept is not None:
+        assert (kept.loneliness is None) == (loneliness == 0)
     assert len(standings) == len(TWO_VIEWS)
     np.testing.assert_array_equal(
         records.target_rarity(work), np.column_stack([s.target_rarity for s in standings])
