@@ -1,0 +1,32 @@
+"""A toy run of the benchmark keeps it alive, and what it prints is what was found."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks.explanation_tables import Planted
+from benchmarks.planted import REPORT, found_by_kind, main, table
+
+
+def test_kinds_are_looked_for_among_normal_rows_alone() -> None:
+    kind = np.array(["normal", "a", "b", "normal", "a"])
+    planted = Planted("toy", np.zeros((5, 1)), kind, np.zeros((5, 1), dtype=bool))
+    scores = {"right": np.array([0.1, 0.9, 0.0, 0.2, 0.8]), "wrong": np.arange(5.0)[::-1]}
+    found = list(found_by_kind(planted, np.arange(5), scores, 0))
+    areas = {(r["kind"], r["method"]): r["roc"] for r in found}
+    expected = {("a", "right"): 100, ("a", "wrong"): 25, ("b", "right"): 0, ("b", "wrong"): 50}
+    assert areas == pytest.approx(expected)
+    assert table(found).splitlines()[2] == "| toy | a | 100.0 / 100.0 | 25.0 / 50.0 |"
+
+
+@pytest.mark.slow
+def test_a_toy_run_leaves_its_figures(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["--rows", "3000", "--share", "0.03", "--out", str(tmp_path / "out")])
+    rows = json.loads((tmp_path / "out" / REPORT).read_text())["rows"]
+    found = {(r["kind"], r["method"]): r["pr"] for r in rows if r["table"] == "pumps"}
+    for kind in ("isolated", "local"):
+        assert found[kind, "effort, loneliness 0.5"] > found[kind, "effort"]
+    assert {"model", "IsolationForest", "k-NN", "LOF"} <= {method for _, method in found}
+    assert "| pumps | isolated |" in capsys.readouterr().out
