@@ -65,7 +65,7 @@ def as_features(cells: Sequence[str]) -> Floats:
         return np.array(cells, dtype=np.float64)[:, None]
     except ValueError:
         words = np.unique(cells)
-        return (np.array(cells)[:, None] == words).astype(np.float64)
+        return np.asarray(np.array(cells)[:, None] == words, dtype=np.float64)
 
 
 def why_not(name: str, labels: Ints, least: int) -> str | None:
