@@ -15,35 +15,35 @@ def write(path: Path, lines: list[str]) -> None:
 
 
 def converted(tmp_path: Path) -> int:
-    return main(["--tables", str(tmp_path / "in"), "--out", str(tmp_path / "out"), "--least", "2"])
+    return main(["--tables", str(tmp_path / "in"), "--out", str(tmp_path / "out")])
 
 
 def test_words_become_columns_and_headers_are_passed_over(tmp_path: Path) -> None:
     lines = ["1.5, M, negative", "2,F , negative", "-3e1, M,positive", "4, I, negative"]
-    rest = ["5, F, negative", "6, F, positive"]
+    rest = ["5, F, negative"] * 20 + ["6, F, positive"] * 19
     write(tmp_path / "in" / "shells.dat", ["@relation shells, old", "@data", *lines, *rest])
     assert converted(tmp_path) == 0
     rows, labels = load_set(tmp_path / "out" / "shells.npz")
     assert rows[:4].tolist() == [[1.5, 0, 0, 1], [2, 1, 0, 0], [-30, 0, 0, 1], [4, 0, 1, 0]]
-    assert labels.tolist() == [0, 0, 1, 0, 0, 1]
+    assert labels.tolist() == [0, 0, 1, 0] + [0] * 20 + [1] * 19
 
 
 @pytest.mark.parametrize(
-    ("name", "classes", "reason"),
+    ("name", "counts", "reason"),
     [
-        ("pima", [0, 0, 0, 1, 1], "defaults were chosen on a set made of it"),
-        ("few", [0, 0, 0, 0, 1], "fewer than 2 positive rows"),
-        ("many", [0, 0, 1, 1, 1], "positive rows are not the rare ones"),
+        ("pima", (30, 20), "defaults were chosen on a set made of it"),
+        ("few", (30, 19), "fewer than 20 positive rows"),
+        ("many", (30, 31), "positive rows are not the rare ones"),
     ],
 )
 def test_what_is_left_out_is_said(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
     name: str,
-    classes: list[int],
+    counts: tuple[int, int],
     reason: str,
 ) -> None:
-    words = np.array(["negative", "positive"])[classes]
+    words = np.repeat(["negative", "positive"], counts)
     write(tmp_path / "in" / f"{name}.dat", [f"{i}, {w}" for i, w in enumerate(words)])
     assert converted(tmp_path) == 0
     assert capsys.readouterr().out.endswith(f"positive; left out: {reason}\n")
