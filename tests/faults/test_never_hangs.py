@@ -296,11 +296,11 @@ def test_a_task_on_a_slow_worker_is_sent_to_another_and_counts_once(
     monkeypatch.setattr(cluster, "_LOOK_S", 1.0)
     model, store = (str(made / name) for name in ("model", "store"))
     out = Location(tmp_path / "scores")
-    with two_workers(ordered("begin score/*:3:sleep120"), {}) as (found, *_):
+    # The first, which it is sure to get; the third may be stolen by the other. Waiting for it would
+    # take longer than a test may.
+    with two_workers(ordered("begin score/*:1:sleep3600"), {}) as (found, *_):
         config = MANY_CHUNKS | {"cluster": {"address": found.address, "workers": 2}}
-        start = time.monotonic()
         mrot_scale.score(model, store, out.address, config)
-        assert time.monotonic() - start < 100, "nobody waited for the one that sleeps"
     log = [json.loads(line) for line in (run_of(out) / "log.jsonl").read().splitlines()]
     slow = [event for event in log if event["event"] == "slow"]
     assert slow
