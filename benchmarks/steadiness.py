@@ -115,6 +115,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--jobs", type=int, default=1, help="processes, one core each")
     parser.add_argument("--retry-failed", action="store_true", help="compute failed cells again")
     parser.add_argument("--train-rows", type=_whole_numbers, help="sizes before all rows (growth)")
+    parser.add_argument("--draws", type=int, help="samples of each of these sizes (growth)")
     parser.add_argument("--label-rows", type=int, help="rows given an effort (growth)")
     parser.add_argument("--large", type=int, help="rows a set must exceed (repeat)")
     parser.add_argument("--repeats", type=int, help="seeds of the method (repeat)")

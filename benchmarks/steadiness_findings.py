@@ -16,15 +16,22 @@ def growth_findings(cells: Sequence[Cell]) -> dict[str, Any]:
     """Return points by training size and, for each set and method, the largest fall."""
     lines, falls = [], []
     for (name, method), mine in _grouped(cells, "dataset", "method"):
-        by_size = sorted(mine, key=lambda cell: int(cell["train_rows"]))
-        kept = ("dataset", "method", "train_rows", *METRICS, "fit_s", "n_test")
-        lines += [{key: cell[key] for key in kept} for cell in by_size]
+        by_size = [_mean_of_samples(same) for _, same in _grouped(mine, "train_rows")]
+        by_size.sort(key=lambda line: int(line["train_rows"]))
+        lines += by_size
         found: Record = {"dataset": name, "method": method, "sizes": len(by_size)}
         for metric in METRICS:
-            found[f"{metric}_fall"] = largest_fall([cell[metric] for cell in by_size])
+            found[f"{metric}_fall"] = largest_fall([line[metric] for line in by_size])
         falls.append(found)
     worst = {f"worst_{m}_fall": max((f[f"{m}_fall"] for f in falls), default=0.0) for m in METRICS}
     return {"growth": lines, "falls": falls, **worst}
+
+
+def _mean_of_samples(cells: Sequence[Cell]) -> Record:
+    """Return the means over samples of one size."""
+    same = {key: cells[0][key] for key in ("dataset", "method", "train_rows", "n_test")}
+    means = {key: fmean(cell[key] for cell in cells) for key in (*METRICS, "fit_s")}
+    return {**same, **means, "samples": len(cells)}
 
 
 def largest_fall(points: Sequence[float]) -> float:
@@ -98,13 +105,13 @@ def _smaller_by(mean: Record) -> float | None:
     return float(1 - mean["default_shortfall"] / mean["average_shortfall"])
 
 
-def _grouped(records: Sequence[Record], *keys: str) -> list[tuple[tuple[str, ...], list[Record]]]:
+def _grouped(records: Sequence[Record], *keys: str) -> list[tuple[tuple[Any, ...], list[Record]]]:
     """Return the records that worked by the values of the keys, in order of appearance."""
-    groups: dict[tuple[str, ...], list[Record]] = {}
+    groups: dict[tuple[Any, ...], list[Record]] = {}
     for record in records:
         if "error" not in record:
             groups.setdefault(tuple(record[key] for key in keys), []).append(record)
-    return sorted(groups.items(), key=lambda item: item[0][0].lower())
+    return sorted(groups.items(), key=lambda item: str(item[0][0]).lower())
 
 
 FINDINGS = {

@@ -26,6 +26,9 @@ class Sizes:
     train_rows: tuple[int, ...] = (20_000, 100_000)
     """Training sizes before all rows (growth)."""
 
+    draws: int = 3
+    """Samples of each of these sizes: chance in what one holds is not growth (growth)."""
+
     label_rows: int = 200_000
     """Rows that are given an effort (growth)."""
 
@@ -68,14 +71,15 @@ class Part:
 
 
 def growth_units(paths: dict[str, Path], sizes: Sizes) -> list[Unit]:
-    """Fit on more and more rows of the same split."""
+    """Fit on more and more rows of the same split, drawn several times where they are not all."""
     units = []
     for name, path in paths.items():
         n_all = training_rows(len(load_set(path)[1]))
         for n_rows in sorted({n for n in sizes.train_rows if n < n_all} | {n_all}):
             load = partial(load_smaller, path, 0, test_rows=sizes.test_rows)
-            task = Task(name, 0, load, n_rows, {"train_rows": n_rows})
-            units.append(Unit(task, both_methods(sizes.label_rows), n_rows))
+            for seed in range(sizes.draws if n_rows < n_all else 1):
+                task = Task(name, seed, load, n_rows, {"train_rows": n_rows})
+                units.append(Unit(task, both_methods(sizes.label_rows), n_rows))
     return units
 
 

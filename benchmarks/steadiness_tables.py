@@ -10,11 +10,8 @@ Findings = dict[str, Any]
 
 def growth_text(found: Findings) -> str:
     """Return points by training size and the largest falls."""
-    heads = ["set", "method", "training rows", "ROC", "PR", "fit s"]
-    rows = [
-        [r["dataset"], r["method"], f"{r['train_rows']:,}", *_points(r), f"{r['fit_s']:.1f}"]
-        for r in found["growth"]
-    ]
+    heads = ["set", "method", "training rows", "samples", "ROC", "PR", "fit s"]
+    rows = [_growth_cells(r) for r in found["growth"]]
     falls = [
         [r["dataset"], r["method"], f"{r['roc_fall']:.2f}", f"{r['pr_fall']:.2f}"]
         for r in found["falls"]
@@ -25,6 +22,11 @@ def growth_text(found: Findings) -> str:
     )
     fall_heads = ["set", "method", "largest ROC fall", "largest PR fall"]
     return "\n\n".join([markdown(heads, rows), worst, markdown(fall_heads, falls)])
+
+
+def _growth_cells(line: dict[str, Any]) -> list[str]:
+    counts = [f"{line['train_rows']:,}", str(line["samples"])]
+    return [line["dataset"], line["method"], *counts, *_points(line), f"{line['fit_s']:.1f}"]
 
 
 def repeat_text(found: Findings) -> str:
@@ -73,8 +75,8 @@ TEXTS = {
     "headroom": headroom_text,
 }
 READING = {
-    "growth": "Points on unseen rows of one split, by how many rows were trained on; smaller "
-    "samples are within larger ones.",
+    "growth": "Points on unseen rows of one split, by how many rows were trained on: means over "
+    "samples of that size, smaller ones within larger ones.",
     "repeat": "One split, several seeds of the method; all training rows, default settings.",
     "wide": "Ours and peers on wide tables: means over splits. The generated set is described in "
     "benchmarks/embedding_rows.py.",

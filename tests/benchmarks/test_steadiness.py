@@ -25,7 +25,8 @@ from benchmarks.steadiness_findings import (
 from benchmarks.steadiness_methods import AVERAGE, DEFAULT, mean_rarity
 from tests.tables import normal_rows
 
-QUICK = ["--label-rows", "300", "--train-rows", "120", "--repeats", "2", "--splits", "1"]
+FEW_ROWS = ["--label-rows", "300", "--train-rows", "120"]
+QUICK = [*FEW_ROWS, "--draws", "2", "--repeats", "2", "--splits", "1"]
 
 
 @pytest.fixture
@@ -66,8 +67,9 @@ def numbers(tmp_path: Path, part: str) -> dict[str, Any]:
 def test_growth_goes_from_small_to_all_rows(run: Callable[..., int], tmp_path: Path) -> None:
     assert run("--only", "growth", "--sets", "large") == 0
     found = numbers(tmp_path, "growth")
-    sizes = [(line["method"], line["train_rows"]) for line in found["growth"]]
-    assert sizes == [("model", 120), ("model", 192), ("effort", 120), ("effort", 192)]
+    sizes = [(line["method"], line["train_rows"], line["samples"]) for line in found["growth"]]
+    of_each = [(120, 2), (192, 1)]  # there is only one sample of all rows
+    assert sizes == [(method, *size) for method in ("model", "effort") for size in of_each]
     assert {cell["n_train"] for cell in found["cells"]} == {120, 192}
     assert (tmp_path / "out" / "growth.png").stat().st_size > 0
 
@@ -131,9 +133,9 @@ def cell(method: str, roc: float, **more: Any) -> dict[str, Any]:
 
 def test_findings_by_hand() -> None:
     sizes = partial(cell, fit_s=1.0, n_test=5)
-    grown = growth_findings(
-        [sizes("model", 90.0, train_rows=30), sizes("model", 92.0, train_rows=20)]
-    )
+    two_samples = [sizes("model", points, train_rows=20) for points in (91.0, 93.0)]
+    grown = growth_findings([sizes("model", 90.0, train_rows=30), *two_samples])
+    assert [(line["roc"], line["samples"]) for line in grown["growth"]] == [(92.0, 2), (90.0, 1)]
     assert (grown["worst_roc_fall"], grown["worst_pr_fall"]) == (2.0, 1.0)
     repeated = repeat_findings([cell("model", 90.0), cell("model", 92.0)])
     assert repeated["largest_sd"] == pytest.approx(np.sqrt(2))
