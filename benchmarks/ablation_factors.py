@@ -14,8 +14,8 @@ Changes = dict[str, Any]
 MEDIAN_RADIUS = "median"
 """In place of a radius: the one whose ball holds the share alpha around the median row."""
 
-_NONE, _STANDARD, _ROBUST, _GENTLE = (
-    {"scaling": name} for name in ("none", "standard", "robust", "gentle")
+_NONE, _STANDARD, _ROBUST, _GENTLE, _AUTO = (
+    {"scaling": name} for name in ("none", "standard", "robust", "gentle", "auto")
 )
 _SEPARATE = {"scaling": "robust", "separate": True, "alpha": 0.1}
 _DEFAULT_LABEL = "default"
@@ -76,7 +76,8 @@ FACTORS = {
             gentle=[_GENTLE],
             none_and_gentle=[_NONE, _GENTLE],
             gentle_and_separate=[_GENTLE, _SEPARATE],
-            robust_in_place_of_gentle=[_NONE, _ROBUST, _SEPARATE],
+            none_in_place_of_auto=[_NONE, _GENTLE, _SEPARATE],
+            robust_in_place_of_gentle=[_AUTO, _ROBUST, _SEPARATE],
         )
         | {"all three": {}},
     ),
@@ -87,6 +88,7 @@ FACTORS = {
             standard=[_STANDARD],
             robust=[_ROBUST],
             gentle=[_GENTLE],
+            auto=[_AUTO],
             all_scalings=[_NONE, _STANDARD, _ROBUST],
         ),
     ),

@@ -122,14 +122,20 @@ def _model_lines(facts: Facts) -> list[str]:
 
 
 def _view_cells(view: Facts) -> Cells:
-    scaling = view["scaling"]
     return [
-        scaling if isinstance(scaling, str) else name_text(", ".join(scaling)),
+        _scaling_text(view),
         _columns_text(view),
         number_text(view["whiten"]),
         number_text(view["weight"]),
         f"{view['anchor_sets']} x {view['anchors'] // view['anchor_sets']}",
     ]
+
+
+def _scaling_text(view: Facts) -> str:
+    if view["decided"] is not None:
+        return f"{view['decided']} (auto)"
+    scaling = view["scaling"]
+    return scaling if isinstance(scaling, str) else name_text(", ".join(scaling))
 
 
 def _columns_text(view: Facts) -> str:

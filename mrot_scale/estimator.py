@@ -84,10 +84,11 @@ class MROT(OutlierMixin, BaseEstimator):
     average : {"middle", "mean"}
         Sets that count for a row: the half of them in the middle of its efforts, or all.
     views : sequence of str or dict, optional
-        Scalings ("none", "standard", "robust", "gentle"), or dicts with `scaling`, `columns`,
-        `whiten`, `separate`, `alpha`, `relative`, `distrust` and `tables`. The default looks at the
-        rows as they are, gently scaled, and column by column; in 128 columns or more at efforts
-        next to those around; without `distrust` at three scalings.
+        Scalings ("none", "standard", "robust", "gentle", "auto"), or dicts with `scaling`,
+        `columns`, `whiten`, `separate`, `alpha`, `relative`, `distrust` and `tables`. The default
+        looks at the rows as they are (if columns share the variance evenly), gently scaled, and
+        column by column; in 128 columns or more at efforts next to those around; without
+        `distrust` at three scalings.
     distrust : float
         Share of the rows, by a first pass the hardest to move, that are no anchors: so that groups
         of anomalies cannot hide behind themselves. 0 makes do with a single pass.

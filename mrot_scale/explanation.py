@@ -226,8 +226,8 @@ def _view_part(
 
 def _view_name(view: FittedView, config: ViewConfig) -> str:
     if config.relative:
-        return f"{view.view.spec.name}, next to those around"
-    return view.view.spec.name + (", column by column" if config.separate else "")
+        return f"{view.view.name}, next to those around"
+    return view.view.name + (", column by column" if config.separate else "")
 
 
 def _seen_names(model: FittedModel, view: FittedView) -> list[str]:

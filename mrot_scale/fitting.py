@@ -120,7 +120,7 @@ class Points:
 
     @property
     def name(self) -> str:
-        return f"view {self.view.spec.name}, "
+        return f"view {self.view.name}, "
 
     def radii_of(self, rows: Ids) -> Floats | None:
         return None if self.radii is None else self.radii.squared[rows]

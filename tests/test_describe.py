@@ -112,7 +112,8 @@ def test_a_model_tells_how_it_was_fitted(made: Path) -> None:
         "category",
         "category",
     ]
-    assert [v["scaling"] for v in facts["views"]] == ["none", "gentle", "robust"]
+    assert [v["scaling"] for v in facts["views"]] == ["auto", "gentle", "robust"]
+    assert [v["decided"] for v in facts["views"]] == ["gentle", None, None]
     assert [v["separate"] for v in facts["views"]] == [False, False, True]
     assert sum(v["weight"] for v in facts["views"]) == pytest.approx(1)
     assert (facts["views"][0]["anchor_sets"], facts["views"][0]["anchors"]) == (2, 64)

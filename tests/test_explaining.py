@@ -101,7 +101,7 @@ def test_any_score_model_is_explained_where_there_are_normal_rows(table: Floats)
 
 def test_the_view_that_rows_are_compared_in_is_a_robust_one(model: FittedModel) -> None:
     assert model.whole_view is not None
-    assert model.whole_view.view.spec.scaling == "gentle"
+    assert model.whole_view.view.scaling == "gentle"
     assert model.whole_view.anchors[0].columns is None
 
 

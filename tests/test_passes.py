@@ -36,7 +36,7 @@ WHOLE = [("none", False), ("standard", False), ("robust", False)]
 def test_by_default_there_are_two_passes_and_columns_are_looked_at_alone_too() -> None:
     config = MethodConfig().for_columns(4)
     assert config.two_passes
-    assert _scalings(config) == [("none", False), ("gentle", False), ("robust", True)]
+    assert _scalings(config) == [("auto", False), ("gentle", False), ("robust", True)]
     assert config.batch_views == (0, 1)
     assert config.for_batches.alpha == config.first_alpha > config.alpha
     assert config.for_batches.model_copy(update={"alpha": config.alpha}) == config
@@ -228,6 +228,31 @@ def test_with_more_sets_scores_are_less_a_matter_of_the_seed(law: str) -> None:
     rows = np.round(rows) if law == "copies" else rows
     few, many = (_agreement_of_seeds(rows, n_sets) for n_sets in (2, 32))
     assert 1 - many < 0.7 * (1 - few)
+
+
+def _mixed_units(unit: Floats) -> tuple[Floats, Floats]:
+    rows = np.random.default_rng(3).standard_t(4, (800, 3)) * unit
+    return rows[:600], rows[600:]
+
+
+def _efforts_told(train: Floats, test: Floats) -> NDArray[np.float32]:
+    detector = MROT(anchor_sets=3, repeats=2, label_rows=400).fit(train)
+    return detector.anomaly_score(test, method="effort")
+
+
+def test_scores_do_not_depend_on_the_units_of_columns_that_have_different_ones() -> None:
+    first, second = (
+        _efforts_told(*_mixed_units(np.exp2(exponents)))  # powers of two: no unit rounds
+        for exponents in ([0, 9, -5], [7, 0, -16])
+    )
+    np.testing.assert_array_equal(first, second)
+
+
+def test_where_columns_share_a_unit_how_widely_they_vary_counts() -> None:
+    train, test = _mixed_units(np.array([1.0, 1.0, 1.0]))
+    alike = _efforts_told(train, test)
+    wider = _efforts_told(train * [1, 1, 1.2], test * [1, 1, 1.2])
+    assert 0.9 < spearmanr(alike, wider).statistic < 1 - 1e-4
 
 
 # --- anchors and columns of a fitted model -------------------------------------------------------

@@ -70,7 +70,7 @@ class MethodConfig(Settings):
 
     views: tuple[ViewConfig, ...] = Field(
         default=(
-            ViewConfig(scaling="none", tables="narrow"),
+            ViewConfig(scaling="auto", tables="narrow"),
             ViewConfig(scaling="gentle", tables="narrow"),
             ViewConfig(scaling="robust", separate=True, alpha=0.1, tables="narrow"),
             ViewConfig(scaling="none", relative=True, alpha=0.01, tables="wide"),

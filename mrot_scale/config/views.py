@@ -8,7 +8,7 @@ from mrot_scale.config.base import Settings
 from mrot_scale.config.complaints import first_complaint
 from mrot_scale.errors import ConfigError
 
-Scaling = Literal["none", "standard", "robust", "gentle"]
+Scaling = Literal["none", "standard", "robust", "gentle", "auto"]
 
 
 class ViewConfig(Settings):
@@ -16,7 +16,8 @@ class ViewConfig(Settings):
 
     scaling: Scaling | tuple[Scaling, ...] = "robust"
     """none; standard (mean, deviation); robust (median, IQR, then arcsinh); gentle (the same, drawn
-    in only far out); or one per column."""
+    in only far out); auto (none if columns share the variance evenly, else gentle); or one per
+    column."""
 
     columns: tuple[NonNegativeInt, ...] | None = Field(default=None, min_length=1)
     """Positions of the columns used; all when omitted."""

@@ -37,7 +37,7 @@ def learn_view(work: Work, *, part: Json, method: str, view: int) -> Record:
     """Fit one view to the sample."""
     points = view_points(work.array(part, "rows"), method_of(method).views[view])
     put_view(work.attempt, points.view)
-    return work.attempt.record(name=points.view.spec.name)
+    return work.attempt.record(name=points.view.name)
 
 
 def _points(work: Work, part: Json, method: str, view: int, learnt: Json) -> Points:

@@ -5,7 +5,7 @@ A view is fitted on a sample and is then a few arrays.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
 import numpy as np
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from mrot_scale.errors import ConfigError
 
 Floats = NDArray[np.float64]
-Scaling = Literal["none", "standard", "robust", "gentle"]
+Scaling = Literal["none", "standard", "robust", "gentle", "auto"]
 _PROJECTED_ROWS = 256
 
 SCALINGS: tuple[Scaling, ...] = get_args(Scaling)
@@ -29,6 +29,9 @@ the middle 90% of the rows span (a normal column's is twice that): such a value 
 nothing of the IQR, which then says nothing of how the other rows spread."""
 
 _HEAP_SHARE = 0.25
+
+_LEAST_EVENNESS = 0.5
+"""Below it columns do not share a unit: unscaled, few of them would make all the distances."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +88,18 @@ class View:
         return np.ascontiguousarray(scaled)
 
     @property
+    def scaling(self) -> Scaling | tuple[Scaling, ...]:
+        """The scaling it has: of auto, the one that the sample decided for."""
+        if self.spec.scaling != "auto":
+            return self.spec.scaling
+        return "gentle" if self.squash.any() else "none"
+
+    @property
+    def name(self) -> str:
+        decided = replace(self.spec, scaling=self.scaling).name
+        return f"{decided} (auto)" if self.spec.scaling == "auto" else decided
+
+    @property
     def keeps_columns(self) -> bool:
         """Whether it holds every column of a row, so that rows can be had back from it."""
         return self.spec.columns is None and self.spec.whiten is None
@@ -117,7 +132,7 @@ def fit_view(spec: ViewSpec, sample: Floats) -> View:
             f"0 to {sample.shape[1] - 1}."
         )
     chosen = sample if spec.columns is None else sample[:, list(spec.columns)]
-    scalings = _scaling_of_each(spec.scaling, chosen.shape[1])
+    scalings = _decided(_scaling_of_each(spec.scaling, chosen.shape[1]), chosen)
     pairs = [_center_and_scale(x, s) for x, s in zip(chosen.T, scalings, strict=True)]
     center, scale = np.array(pairs, dtype=np.float64).reshape(-1, 2).T
     squash = np.array([s in ("robust", "gentle") for s in scalings], dtype=bool)
@@ -134,6 +149,28 @@ def _scaling_of_each(scaling: Scaling | Sequence[Scaling], n_columns: int) -> Se
     if len(scaling) != n_columns:
         raise ConfigError(f"A view of {n_columns} columns was given {len(scaling)} scalings.")
     return scaling
+
+
+def _decided(scalings: Sequence[Scaling], columns: Floats) -> list[Scaling]:
+    """Return the scalings with auto replaced by what suits the columns that have it."""
+    undecided = np.array([scaling == "auto" for scaling in scalings], dtype=bool)
+    even = undecided.any() and evenness(columns[:, undecided]) >= _LEAST_EVENNESS
+    return [("none" if even else "gentle") if s == "auto" else s for s in scalings]
+
+
+def evenness(columns: Floats) -> float:
+    """Return how evenly columns share the variance: from 0, one has it all, to 1, all alike.
+
+    By the participation ratio, squared sum over sum of squares. Columns of at most two values are
+    left out: a flag is a choice, and has no unit that could differ from the others'.
+    """
+    counted = [column for column in columns.T if len(np.unique(column)) > 2]
+    if len(counted) < 2:
+        return 1.0
+    deviations = np.array([column.std() for column in counted])
+    variances = (deviations / deviations.max()) ** 2
+    carrying = float(variances.sum() ** 2 / (variances**2).sum())
+    return (carrying - 1) / (len(counted) - 1)
 
 
 def _center_and_scale(column: Floats, scaling: Scaling) -> tuple[float, float]:

@@ -28,6 +28,8 @@ _VIEWS = {
     "none": "columns as they are",
     "robust": "columns scaled robustly",
     "gentle": "columns scaled gently",
+    "none (auto)": "columns as they are",
+    "gentle (auto)": "columns scaled gently, other anchors",
 }
 _MEDIAN = QUANTILE_LEVELS.index(0.5)
 
@@ -70,7 +72,7 @@ def _effort_spread(view: FittedView, sign: float, separate: bool, n_rows: int) -
     below = survival[::-1] if sign < 0 else 1.0 - survival
     edges = np.sort(sign * grid) / np.log(10)
     counts = np.rint(np.diff(below) * n_rows).astype(np.int64)
-    name = view.view.spec.name
+    name = view.view.name
     shown = _VIEWS.get(name, name) + (", column by column" if separate else "")
     return {
         "view": shown,

@@ -50,7 +50,7 @@ def projection_of(model: FittedModel, redacted: set[int]) -> Projection | None:
 def _whole_view(model: FittedModel) -> FittedView | None:
     """Return a view in which columns weigh alike, if there is one."""
     whole = [v for v in model.views if v.anchors and v.anchors[0].columns is None]
-    scaled = [v for v in whole if v.view.spec.scaling != "none"]
+    scaled = [v for v in whole if v.view.scaling != "none"]
     return next(iter([*scaled, *whole]), None)
 
 

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 
 from mrot_scale.config import views as settings_of_views
 from mrot_scale.errors import ConfigError
-from mrot_scale.method.views import SCALINGS, Scaling, ViewSpec, fit_view
+from mrot_scale.method.views import SCALINGS, Scaling, ViewSpec, evenness, fit_view
 from tests.strategies import any_clouds, examples
 
 Floats = NDArray[np.float64]
@@ -55,6 +56,59 @@ def test_gentle_scaling_leaves_the_bulk_as_it_is_and_draws_in_what_is_far_out() 
     np.testing.assert_allclose(2.0 * np.sinh(z), x[:, 0], rtol=1e-2, atol=1e-2)
     np.testing.assert_allclose(2.0 * z[:-1], x[:-1, 0], rtol=5e-2, atol=1e-2)
     assert 2.0 * z[-1] < 50.0
+
+
+UNIT_COLUMNS = np.random.default_rng(1).normal(0, 1, (500, 4))
+
+
+@pytest.mark.parametrize(
+    ("deviations", "decided"),
+    [((1, 1, 1, 1), "none"), ((1, 2, 1, 2), "none"), ((1, 1, 1, 4), "gentle")],
+)
+def test_auto_keeps_columns_as_they_are_only_where_they_share_the_variance(
+    deviations: tuple[float, ...], decided: Scaling
+) -> None:
+    X = UNIT_COLUMNS * deviations
+    view = fit_view(ViewSpec("auto"), X)
+    assert view.scaling == decided
+    assert view.name == f"{decided} (auto)"
+    np.testing.assert_array_equal(view.apply(X), fit_view(ViewSpec(decided), X).apply(X))
+
+
+def test_auto_decides_for_its_own_columns_alone() -> None:
+    X = UNIT_COLUMNS * [1, 1, 1e6, 1e3]
+    both = fit_view(ViewSpec(("auto", "auto", "none", "standard")), X)
+    assert both.squash.tolist() == [False] * 4
+    three = fit_view(ViewSpec(("auto", "auto", "auto", "standard")), X)
+    assert three.squash.tolist() == [True, True, True, False]
+    np.testing.assert_array_equal(
+        three.apply(X), fit_view(ViewSpec(("gentle", "gentle", "gentle", "standard")), X).apply(X)
+    )
+
+
+def test_evenness_is_0_for_one_column_that_has_all_and_1_for_equal_ones() -> None:
+    equal = np.column_stack([np.arange(9.0), np.arange(9.0)[::-1], 3 + np.arange(9.0)])
+    assert evenness(equal) == pytest.approx(1)
+    assert evenness(equal * [1, 1, 1e9]) == pytest.approx(0, abs=1e-9)
+    assert evenness(equal * [1e150, 1e-150, 1e150]) == pytest.approx(0.5)  # two of three: halfway
+    assert evenness(equal[:, :1]) == evenness(np.zeros((5, 3))) == 1
+
+
+@given(flags=arrays(np.bool_, (60, 3)), unit=st.floats(1e-6, 1e6), constant=st.floats(-9, 9))
+@examples(40)
+def test_columns_of_at_most_two_values_have_no_part_in_evenness(
+    flags: NDArray[np.bool_], unit: float, constant: float
+) -> None:
+    X = UNIT_COLUMNS[:60] * [1, 2, 3, 4]
+    beside = np.column_stack([flags * unit, np.full(60, constant), X])
+    assert evenness(beside) == evenness(X)
+
+
+@given(unit=st.floats(1e-9, 1e9), order=st.permutations(range(4)))
+@examples(40)
+def test_evenness_is_about_columns_next_to_each_other(unit: float, order: list[int]) -> None:
+    X = UNIT_COLUMNS * [1, 2, 3, 4]
+    assert evenness(X[:, order] * unit) == pytest.approx(evenness(X), rel=1e-9)
 
 
 def test_settings_know_the_same_scalings() -> None:
@@ -195,7 +249,7 @@ def test_scalings_go_with_the_columns_chosen() -> None:
         (ViewSpec(("none", "robust")), "3 columns was given 2 scalings"),
         (ViewSpec(("none",) * 4), "3 columns was given 4 scalings"),
         (ViewSpec(("none",) * 3, columns=(0, 1)), "2 columns was given 3 scalings"),
-        (ViewSpec("minmax"), r"robust, gentle, got 'minmax'"),  # type: ignore[arg-type]
+        (ViewSpec("minmax"), r"robust, gentle, auto, got 'minmax'"),  # type: ignore[arg-type]
         (ViewSpec(("none", "none", "rank")), "got 'rank'"),  # type: ignore[arg-type]
     ],
 )
