@@ -167,8 +167,8 @@ def evenness(columns: Floats) -> float:
     counted = [column for column in columns.T if len(np.unique(column)) > 2]
     if len(counted) < 2:
         return 1.0
-    deviations = np.array([column.std() for column in counted])
-    variances = (deviations / deviations.max()) ** 2
+    widest = max(np.ptp(column) for column in counted)
+    variances = np.array([(column / widest).var() for column in counted])
     carrying = float(variances.sum() ** 2 / (variances**2).sum())
     return (carrying - 1) / (len(counted) - 1)
 
