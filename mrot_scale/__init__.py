@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from mrot_scale.scheduled.backfill import backfill
     from mrot_scale.scheduled.night import nightly
     from mrot_scale.thresholds import set_threshold, threshold
-    from mrot_scale.verifying import verify
+    from mrot_scale.verifying.everything import verify
 
 _HOME_OF = {
     "Config": "mrot_scale.config.job",
@@ -46,7 +46,7 @@ _HOME_OF = {
     "set_threshold": "mrot_scale.thresholds",
     "threshold": "mrot_scale.thresholds",
     "transport_efforts": "mrot_scale.method.efforts",
-    "verify": "mrot_scale.verifying",
+    "verify": "mrot_scale.verifying.everything",
 }
 
 __all__ = [

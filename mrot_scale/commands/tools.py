@@ -48,7 +48,7 @@ def verify(
     output: OutputForm = "text",
 ) -> None:
     """Read everything again and name each file that is not what was written."""
-    from mrot_scale.verifying import verify as verified
+    from mrot_scale.verifying.everything import verify as verified
 
     found = verified(path)
     if output == "json":

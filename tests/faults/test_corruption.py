@@ -24,7 +24,8 @@ from mrot_scale.errors import MrotError
 from mrot_scale.model.persist import load_model
 from mrot_scale.running import tasks
 from mrot_scale.storing.location import Location
-from mrot_scale.verifying import Verified, verify
+from mrot_scale.verifying.everything import verify
+from mrot_scale.verifying.findings import Verified
 from tests.running.jobs import SETTINGS, make_table
 
 SEED = 20_261_116

@@ -44,7 +44,8 @@ from mrot_scale.reading.sources import open_source
 from mrot_scale.storing.location import Location
 from mrot_scale.storing.manifest import Entry, Manifest
 from mrot_scale.storing.store import FeatureStore
-from mrot_scale.verifying import Verified, verify
+from mrot_scale.verifying.everything import verify
+from mrot_scale.verifying.findings import Verified
 from tests.jobs.made import TINY
 from tests.model.test_booster_text import MUTATIONS, _with_sizes
 from tests.running.jobs import make_table

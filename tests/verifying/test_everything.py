@@ -16,12 +16,13 @@ import mrot_scale
 from mrot_scale.errors import DamagedDataError, DataError, MissingInputError
 from mrot_scale.storing.location import Location
 from mrot_scale.storing.manifest import Entry, Manifest
-from mrot_scale.verifying import Problem, Verified, verify
+from mrot_scale.verifying.everything import verify
+from mrot_scale.verifying.findings import Problem, Verified
 from tests.running.jobs import SETTINGS, make_table
 from tests.servers import s3_server
 from tests.test_bad_input import command
 
-GOLDEN = Path(__file__).parent / "golden"
+GOLDEN = Path(__file__).parent.parent / "golden"
 CONFIG: dict[str, Any] = SETTINGS | {
     "cluster": {"kind": "inline"},
     "run": {"keep_stages": True},
