@@ -1,6 +1,7 @@
 """Which kinds of planted anomalies are found, beside peers.
 
-    python -m benchmarks.planted [--rows 20000] [--share 0.01] [--seeds 1] [--loneliness 0.5]
+    python -m benchmarks.planted [--tables pumps,skewed] [--rows 20000] [--share 0.01] [--seeds 1]
+        [--loneliness 0.5]
 
 The tables are those of `benchmarks.explanations`: pump readings, columns that a few causes explain,
 clusters, and skewed columns. Every detector learns from one half of the rows, without labels, and
@@ -9,6 +10,7 @@ columns, without which neighbour distances would see the widest alone.
 """
 
 import argparse
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.command_line import chosen_names, exit_code
 from benchmarks.explanation_tables import Planted, planted_tables
 from benchmarks.quality_families import LIBRARIES
 from benchmarks.quality_peers import PEERS
@@ -24,15 +27,21 @@ from mrot_scale import MROT
 from mrot_scale.config.scoring import Method
 
 REPORT = "planted.json"
+TABLES = ("pumps", "correlated", "clusters", "skewed")
 _METHODS: tuple[Method, ...] = ("model", "effort")
 _PEER_KEYS = ("iforest", "knn", "lof")
 
 Floats = NDArray[np.float64]
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code."""
+    return exit_code(run, _parser().parse_args(arguments))
+
+
+def run(options: argparse.Namespace) -> None:
     """Plant, fit, score, and print what was found."""
-    options = _parser().parse_args(arguments)
+    options.tables = chosen_names(options.tables, list(TABLES), "--tables")
     if options.out:
         claim_folder(options.out, REPORT)
     rows = [row for seed in range(options.seeds) for row in measured(options, seed)]
@@ -45,6 +54,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def measured(options: argparse.Namespace, seed: int) -> Iterator[dict[str, Any]]:
     """Yield for each table, kind of anomaly and method what was found."""
     for planted in planted_tables(int(options.rows), options.share, seed):
+        if planted.name not in options.tables:
+            continue
         order = np.random.default_rng(seed).permutation(len(planted.rows))
         train, test = np.sort(order[::2]), np.sort(order[1::2])
         parts = (planted.rows[train], planted.rows[test])
@@ -114,6 +125,7 @@ def _cell(rows: list[dict[str, Any]]) -> str:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--tables", help=f"comma-separated, of {', '.join(TABLES)}")
     parser.add_argument("--rows", type=float, default=20_000)
     parser.add_argument("--share", type=float, default=0.01, help="share of planted rows")
     parser.add_argument("--seeds", type=int, default=1)
@@ -123,4 +135,4 @@ def _parser() -> argparse.ArgumentParser:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

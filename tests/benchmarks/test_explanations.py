@@ -39,7 +39,7 @@ def test_a_toy_run_leaves_its_figures(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "| pumps | isolated | contributions |" in capsys.readouterr().out
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_isolated_and_local_anomalies_are_explained_by_the_right_columns() -> None:
     """Nine in ten of each kind, by the two strongest columns, at the defaults."""
     planted = next(planted_tables(20_000, 0.03, seed=0))

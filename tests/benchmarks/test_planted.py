@@ -6,8 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.explanation_tables import Planted
-from benchmarks.planted import REPORT, found_by_kind, main, table
+from benchmarks.explanation_tables import Planted, planted_tables
+from benchmarks.planted import REPORT, TABLES, found_by_kind, main, table
+from mrot_scale.errors import ConfigError
 
 
 def test_kinds_are_looked_for_among_normal_rows_alone() -> None:
@@ -21,9 +22,19 @@ def test_kinds_are_looked_for_among_normal_rows_alone() -> None:
     assert table(found).splitlines()[2] == "| toy | a | 100.0 / 100.0 | 25.0 / 50.0 |"
 
 
+def test_a_table_that_is_not_there_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--tables", "pumps,pipes"]) == ConfigError.exit_code
+    assert "'pipes' is not one of pumps, correlated, clusters, skewed" in capsys.readouterr().err
+
+
+def test_every_table_can_be_asked_for_by_name() -> None:
+    assert tuple(planted.name for planted in planted_tables(100, 0.05, 0)) == TABLES
+
+
 @pytest.mark.slow
 def test_a_toy_run_leaves_its_figures(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    main(["--rows", "3000", "--share", "0.03", "--out", str(tmp_path / "out")])
+    words = ["--tables", "pumps", "--rows", "3000", "--share", "0.03"]
+    assert main([*words, "--out", str(tmp_path / "out")]) == 0
     rows = json.loads((tmp_path / "out" / REPORT).read_text())["rows"]
     found = {(r["kind"], r["method"]): r["pr"] for r in rows if r["table"] == "pumps"}
     assert found["isolated", "effort, loneliness 0.5"] == 100.0  # what lies apart is lonely
