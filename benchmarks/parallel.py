@@ -23,10 +23,11 @@ from mrot_scale import Config, ingest
 from mrot_scale.config.cluster import ClusterConfig
 from mrot_scale.jobs.fit_job import fit
 from mrot_scale.jobs.score_job import score
-from mrot_scale.running.cluster import OnRecord, Workers, open_workers
+from mrot_scale.running.cluster import open_workers
 from mrot_scale.running.commit import Record
 from mrot_scale.running.run_log import Note, unnoted
 from mrot_scale.running.tasks import Task, run_task
+from mrot_scale.running.workers import OnRecord, Workers
 
 STAGES = ("efforts", "score")
 _LIBRARIES = ("numpy", "dask", "distributed", "lightgbm")

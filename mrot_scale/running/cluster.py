@@ -14,21 +14,20 @@ from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
-from itertools import islice
 from multiprocessing import resource_tracker
-from typing import Any, Protocol
+from typing import Any
 
 from mrot_scale.config.cluster import ClusterConfig
 from mrot_scale.errors import ConfigError, MrotError, TemporaryError
 from mrot_scale.running.commit import Record
 from mrot_scale.running.greeting import check_greeting
 from mrot_scale.running.run_log import Note, unnoted
-from mrot_scale.running.tasks import Task, run_task
+from mrot_scale.running.tasks import Task
+from mrot_scale.running.underway import Underway, asked
 from mrot_scale.running.worker_checks import check_storage, probe_file, worker_versions
+from mrot_scale.running.workers import InlineWorkers, OnRecord, OpenedWorkers
 from mrot_scale.storing.location import Location
 from mrot_scale.threads import available_cores
-
-OnRecord = Callable[[Record], None]
 
 _FUTURES_PER_WORKER = 4
 _LOOK_S = 5.0
@@ -37,14 +36,8 @@ _LOOK_S = 5.0
 _FETCH_S = 10.0
 """Seconds that a small record of a finished task is waited for: its worker may be gone."""
 
-_ANSWER_S = 20.0
-"""Seconds that a scheduler is given to answer a question."""
-
 _PATIENCE_S = 60.0
 """Seconds without any worker after which a run gives up."""
-
-_SLOW_S, _SLOW_TIMES = 30.0, 3.0
-"""Seconds, and times the longest of its stage, after which a task is sent a second time."""
 
 _CLOSING_S = 8.0
 """Seconds that a cluster of ours is given to end."""
@@ -72,37 +65,6 @@ _DASK_SETTINGS = {
 }
 
 
-class Workers(Protocol):
-    """Something that runs tasks."""
-
-    count: int
-
-    def run(
-        self, run: str, tasks: Sequence[Task], on_record: OnRecord, note: Note = unnoted
-    ) -> None:
-        """Run all tasks, handing over each record as it comes."""
-
-
-class OpenedWorkers(Workers, Protocol):
-    """Workers that this project started or found."""
-
-    dashboard: str | None
-    """Where they can be watched, if anywhere."""
-
-
-class InlineWorkers:
-    """No scheduler: tasks run one after another in this process."""
-
-    count = 1
-    dashboard: str | None = None
-
-    def run(
-        self, run: str, tasks: Sequence[Task], on_record: OnRecord, note: Note = unnoted
-    ) -> None:
-        for task in tasks:
-            on_record(Record.from_json(run_task(run, task)))
-
-
 class DaskWorkers:
     """The workers of a Dask cluster, with a bounded number of tasks on their way."""
 
@@ -116,18 +78,18 @@ class DaskWorkers:
         self, run: str, tasks: Sequence[Task], on_record: OnRecord, note: Note = unnoted
     ) -> None:
         waiting = iter(tasks)
-        window = _Window(self._client, run, note)
+        underway = Underway(self._client, run, note)
         try:
-            while window.fill(waiting, _FUTURES_PER_WORKER * self.count):
-                for future in self._finished(window):
-                    record = _result(future, window.task(future))
+            while underway.fill(waiting, _FUTURES_PER_WORKER * self.count):
+                for future in self._finished(underway):
+                    record = _result(future, underway.task(future))
                     if record is not None:
-                        window.take(future)
+                        underway.take(future)
                         on_record(record)
         finally:
-            window.cancel()
+            underway.cancel()
 
-    def _finished(self, window: "_Window") -> list[Any]:
+    def _finished(self, underway: Underway) -> list[Any]:
         """Wait until some are done; give up where nothing is to be hoped for."""
         from distributed import wait
 
@@ -135,125 +97,25 @@ class DaskWorkers:
         while True:
             try:
                 with self._client.as_current():
-                    found = wait(window.futures, timeout=_LOOK_S, return_when="FIRST_COMPLETED")
-                return window.in_order(found.done)
+                    found = wait(underway.futures, timeout=_LOOK_S, return_when="FIRST_COMPLETED")
+                return underway.in_order(found.done)
             except TimeoutError:
                 has_workers = self._has_workers()
                 last_seen = time.monotonic() if has_workers else last_seen
                 if time.monotonic() - last_seen > _PATIENCE_S:
                     raise _all_lost() from None
                 if time.monotonic() - began > self._silence_s:
-                    raise window.stuck(self._silence_s) from None
+                    raise underway.stuck(self._silence_s) from None
                 if has_workers:
-                    window.double_slow_ones()
+                    underway.double_slow_ones()
             except (OSError, CancelledError, asyncio.CancelledError) as error:
                 raise _all_lost() from error
 
     def _has_workers(self) -> bool:
         try:
-            return bool(_asked(self._client, "identity", n_workers=-1)["workers"])
+            return bool(asked(self._client, "identity", n_workers=-1)["workers"])
         except Exception:
             return False
-
-
-class _Window:
-    """The tasks on their way, and how long such tasks take."""
-
-    def __init__(self, client: Any, run: str, note: Note) -> None:
-        self._client, self._run, self._note = client, run, note
-        self._tasks: dict[Any, Task] = {}
-        self._sent: dict[str, float] = {}
-        self._doubled: set[str] = set()
-        self._longest_s = 0.0
-
-    @property
-    def futures(self) -> list[Any]:
-        return list(self._tasks)
-
-    def fill(self, waiting: Iterator[Task], size: int) -> bool:
-        """Send tasks while there is room; tell whether any is on its way."""
-        for task in islice(waiting, max(size - len(self._sent), 0)):
-            self._sent[task.key] = time.monotonic()
-            self._send(task)
-        return bool(self._tasks)
-
-    def _send(self, task: Task, **where: Any) -> None:
-        key = _future_key(task)
-        future = self._client.submit(run_task, self._run, task, pure=False, key=key, **where)
-        self._tasks[future] = task
-
-    def double_slow_ones(self) -> None:
-        """Send tasks again that take far longer than others did: their worker may hang.
-
-        Whichever comes first counts; tasks give the same bytes wherever they run. Where none has
-        finished yet, nobody knows what is slow.
-        """
-        slow = [future for future in self._tasks if self._is_slow(self._tasks[future])]
-        having = self._having() if slow else {}
-        for future in slow:
-            task = self._tasks[future]
-            others = [worker for worker, keys in having.items() if future.key not in keys]
-            if others:
-                self._doubled.add(task.key)
-                self._note("slow", task=task.key, seconds=round(self._took(task), 1))
-                self._send(task, workers=others, allow_other_workers=True)
-
-    def _is_slow(self, task: Task) -> bool:
-        limit = max(_SLOW_S, _SLOW_TIMES * self._longest_s)
-        return bool(self._longest_s) and self._took(task) > limit and task.key not in self._doubled
-
-    def _took(self, task: Task) -> float:
-        return time.monotonic() - self._sent[task.key]
-
-    def _having(self) -> dict[str, list[str]]:
-        """Return what each worker has to do, as far as the scheduler tells."""
-        try:
-            return dict(_asked(self._client, "processing", workers=None))
-        except OSError:
-            return {}
-
-    def in_order(self, done: Any) -> list[Any]:
-        """Return finished futures by task: of each task one, that which went well if any did."""
-        first: dict[str, Any] = {}
-        for future in sorted(done, key=lambda f: (self._tasks[f].key, f.status != "finished")):
-            first.setdefault(self._tasks[future].key, future)
-        return list(first.values())
-
-    def task(self, future: Any) -> Task:
-        return self._tasks[future]
-
-    def take(self, future: Any) -> None:
-        """Count a future's task as done; whatever else was sent for it is given up."""
-        task = self._tasks[future]
-        self._longest_s = max(self._longest_s, self._took(task))
-        del self._sent[task.key]
-        for other in [f for f, t in self._tasks.items() if t.key == task.key]:
-            del self._tasks[other]
-            if other is not future:
-                self._client.cancel([other])
-
-    def stuck(self, silence_s: float) -> TemporaryError:
-        keys = sorted({task.key for task in self._tasks.values()})
-        return TemporaryError(
-            f"No task has finished for {silence_s:g} s; {keys[0]} and {len(keys) - 1} more are on "
-            "their way. What is done is kept: run the same command again, with a larger "
-            "cluster.silence_s if tasks may take so long."
-        )
-
-    def cancel(self) -> None:
-        if self._tasks and self._client.status == "running":
-            self._client.cancel(self.futures)
-
-
-def _asked(client: Any, question: str, **arguments: Any) -> Any:
-    """Return what the scheduler says; one that hangs would let Dask's own methods wait for ever."""
-    return client.sync(getattr(client.scheduler, question), callback_timeout=_ANSWER_S, **arguments)
-
-
-def _future_key(task: Task) -> str:
-    from uuid import uuid4
-
-    return f"{task.key}-{uuid4().hex[:8]}"
 
 
 def _all_lost() -> TemporaryError:

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from random import Random
 
 from mrot_scale.progress import Report, tell_rows
-from mrot_scale.running.cluster import Workers
 from mrot_scale.running.commit import Record, RunFolder
 from mrot_scale.running.run_log import Note, unnoted
 from mrot_scale.running.tasks import Task
+from mrot_scale.running.workers import Workers
 
 
 class Runner:

@@ -16,7 +16,7 @@ import pytest
 import s3fs
 
 import mrot_scale
-from mrot_scale.running import cluster
+from mrot_scale.running import cluster, underway
 from mrot_scale.running.commit import Journal
 from mrot_scale.running.publish import resolve
 from mrot_scale.storing.location import Location
@@ -292,7 +292,7 @@ def test_local_workers_killed_all_at_once_come_back(made: Location, tmp_path: Pa
 def test_a_task_on_a_slow_worker_is_sent_to_another_and_counts_once(
     made: Location, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cluster, "_SLOW_S", 4.0)
+    monkeypatch.setattr(underway, "_SLOW_S", 4.0)
     monkeypatch.setattr(cluster, "_LOOK_S", 1.0)
     model, store = (str(made / name) for name in ("model", "store"))
     out = Location(tmp_path / "scores")
@@ -313,8 +313,8 @@ def test_a_task_on_a_slow_worker_is_sent_to_another_and_counts_once(
 def test_a_slow_task_is_waited_for_where_there_is_no_other_worker(
     made: Location, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cluster, "_SLOW_S", 2.0)
-    monkeypatch.setattr(cluster, "_SLOW_TIMES", 0.0)
+    monkeypatch.setattr(underway, "_SLOW_S", 2.0)
+    monkeypatch.setattr(underway, "_SLOW_TIMES", 0.0)
     monkeypatch.setattr(cluster, "_LOOK_S", 0.5)
     model, store = (str(made / name) for name in ("model", "store"))
     out = Location(tmp_path / "scores")
