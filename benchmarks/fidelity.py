@@ -20,14 +20,9 @@ from scipy.stats import spearmanr
 
 from mrot_scale.config.method import MethodConfig
 from mrot_scale.config.views import ViewConfig
-from mrot_scale.fitting import (
-    batch_stage,
-    measure_neighbours,
-    plan_fit,
-    route_stage,
-    view_anchors,
-    view_points,
-)
+from mrot_scale.fitting.anchored import route_stage, view_anchors
+from mrot_scale.fitting.batched import batch_stage, measure_neighbours
+from mrot_scale.fitting.setup import plan_fit, view_points
 from mrot_scale.method.efforts import (
     effort_floor,
     mean_log_efforts,

@@ -19,7 +19,8 @@ from threadpoolctl import threadpool_limits
 
 from mrot_scale.config.method import MethodConfig
 from mrot_scale.config.views import ViewConfig
-from mrot_scale.fitting import batch_stage, measure_neighbours, plan_fit, view_points
+from mrot_scale.fitting.batched import batch_stage, measure_neighbours
+from mrot_scale.fitting.setup import plan_fit, view_points
 from mrot_scale.method.calibrate import LOG_EFFORT_STEP, count_on_grid, fit_calibration
 from mrot_scale.method.efforts import Problem, effort_floor, mean_log_efforts
 from mrot_scale.method.transport import best_receivers, plan_efforts, solve_plan

@@ -23,7 +23,7 @@ from mrot_scale.errors import (
     NoContrastWarning,
 )
 from mrot_scale.explaining import can_explain, column_contributions
-from mrot_scale.fitting import fit_rows
+from mrot_scale.fitting.in_memory import fit_rows
 from mrot_scale.model.persist import load_model, save_model
 from mrot_scale.parameters import config_from_parameters
 from mrot_scale.precision import column_origins, from_stored, to_stored

@@ -12,7 +12,7 @@ from mrot_scale import MROT, MethodConfig, load_config
 from mrot_scale.config.method import method_config, paper_settings
 from mrot_scale.config.views import ViewConfig, view_config
 from mrot_scale.errors import ConfigError
-from mrot_scale.fitting import anchor_plan
+from mrot_scale.fitting.anchored import anchor_plan
 from mrot_scale.method.efforts import Problem, minibatch_efforts
 from tests import oracle
 from tests.tables import normal_rows, uneven_clusters

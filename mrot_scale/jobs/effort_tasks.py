@@ -6,7 +6,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mrot_scale.fitting import Points, reference_index, view_anchors, view_points, zone_radii
+from mrot_scale.fitting.anchored import view_anchors
+from mrot_scale.fitting.batched import reference_index, zone_radii
+from mrot_scale.fitting.setup import Points, view_points
 from mrot_scale.jobs.labelled import EFFORT_BLOCK_BATCHES, ROUTE_BLOCK_ROWS
 from mrot_scale.jobs.packing import (
     anchors_from,

@@ -12,7 +12,7 @@ from typing import Any
 
 from mrot_scale.config.job import Config
 from mrot_scale.encoding import rare_levels
-from mrot_scale.fitting import plan_fit
+from mrot_scale.fitting.setup import plan_fit
 from mrot_scale.jobs.labelled import EFFORT_BLOCK_BATCHES, ROUTE_BLOCK_ROWS, label_plan
 from mrot_scale.jobs.view_records import ViewRecords
 from mrot_scale.model.directory import FORMAT, FORMAT_VERSION

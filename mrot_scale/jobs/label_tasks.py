@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrot_scale.encoding import rare_levels
-from mrot_scale.fitting import Lesson, lesson_of, mixed_lesson
+from mrot_scale.fitting.taught import Lesson, lesson_of, mixed_lesson
 from mrot_scale.imagined import imagined_rows
 from mrot_scale.jobs.effort_tasks import efforts_by_row
 from mrot_scale.jobs.packing import calibration_from, maps_from

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mrot_scale.config.method import MethodConfig
-from mrot_scale.fitting import sample_rows
+from mrot_scale.fitting.sampled import sample_rows
 from mrot_scale.seeds import generator
 from mrot_scale.storing.store import FeatureStore
 

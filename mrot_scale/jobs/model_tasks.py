@@ -3,7 +3,8 @@
 from dataclasses import replace
 from typing import Any
 
-from mrot_scale.fitting import Lesson, assemble
+from mrot_scale.fitting.assembled import assemble
+from mrot_scale.fitting.taught import Lesson
 from mrot_scale.jobs.learning_tasks import contents, unseen_outputs
 from mrot_scale.jobs.sample_tasks import method_of, schema_of
 from mrot_scale.jobs.validation import validation_figures

@@ -6,7 +6,9 @@ from functools import cached_property
 from mrot_scale.config.job import Config
 from mrot_scale.config.views import ViewConfig
 from mrot_scale.encoding import rare_levels
-from mrot_scale.fitting import TRAINING_SCORES_KEPT, AnchorPlan, Setup, anchor_plan, plan_fit
+from mrot_scale.fitting.anchored import AnchorPlan, anchor_plan
+from mrot_scale.fitting.assembled import TRAINING_SCORES_KEPT
+from mrot_scale.fitting.setup import Setup, plan_fit
 from mrot_scale.imagined import ROWS_PER_COLUMN
 from mrot_scale.jobs.labelled import HELD_OUT_ROWS, LabelPlan, label_plan
 from mrot_scale.jobs.plan_memory import (

@@ -9,7 +9,7 @@ estimates: a few pieces of the work are timed, the rest is multiplication.
 from dataclasses import replace
 
 from mrot_scale.config.job import Config
-from mrot_scale.fitting import Setup
+from mrot_scale.fitting.setup import Setup
 from mrot_scale.jobs.labelled import EFFORT_BLOCK_BATCHES, ROUTE_BLOCK_ROWS
 from mrot_scale.jobs.plan_calibration import with_seconds
 from mrot_scale.jobs.plan_memory import (

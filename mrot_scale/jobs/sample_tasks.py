@@ -11,7 +11,8 @@ from mrot_scale.conditions import parse_condition
 from mrot_scale.config.method import MethodConfig
 from mrot_scale.encoding import Decoder, category_counts, recounted
 from mrot_scale.errors import DataError
-from mrot_scale.fitting import Setup, plan_fit, usable_sample
+from mrot_scale.fitting.sampled import usable_sample
+from mrot_scale.fitting.setup import Setup, plan_fit
 from mrot_scale.jobs.labelled import label_plan
 from mrot_scale.method.batches import BatchPlan
 from mrot_scale.profiles import Bins

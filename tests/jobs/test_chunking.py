@@ -14,14 +14,9 @@ from numpy.typing import NDArray
 
 from mrot_scale import fit, ingest, load_config, score
 from mrot_scale.encoding import Decoder
-from mrot_scale.fitting import (
-    batch_stage,
-    measure_neighbours,
-    plan_fit,
-    sample_rows,
-    usable_sample,
-    view_points,
-)
+from mrot_scale.fitting.batched import batch_stage, measure_neighbours
+from mrot_scale.fitting.sampled import sample_rows, usable_sample
+from mrot_scale.fitting.setup import plan_fit, view_points
 from mrot_scale.jobs.labelled import LabelPlan
 from mrot_scale.running.runner import Runner
 from mrot_scale.storing.location import Location

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from mrot_scale import MROT
 from mrot_scale.config.method import MethodConfig
 from mrot_scale.errors import DamagedModelError
-from mrot_scale.fitting import fit_rows
+from mrot_scale.fitting.in_memory import fit_rows
 from mrot_scale.method import company as company_module
 from mrot_scale.method.company import (
     Company,

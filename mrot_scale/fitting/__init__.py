@@ -1,0 +1,1 @@
+"""The stages of fitting, one module each; `in_memory` is the list of them in order."""
