@@ -58,7 +58,7 @@ _SCORE = (
     Timed("mrot_scale.method.calibrate:Calibration.score", "calibrate"),
     Timed("mrot_scale.jobs.score_tasks:_tables", "Parquet: columns"),
     Timed("mrot_scale.jobs.score_tasks:_parquet_bytes", "Parquet: encode"),
-    Timed("mrot_scale.jobs.score_job:publish_generation", "publish", whole=True),
+    Timed("mrot_scale.jobs.score_outputs:publish_generation", "publish", whole=True),
     *_WRITING,
 )
 

@@ -25,7 +25,8 @@ from mrot_scale.demo_findings import (
 from mrot_scale.errors import OutputError
 from mrot_scale.jobs.fit_job import fit
 from mrot_scale.jobs.ingest_job import ingest
-from mrot_scale.jobs.score_job import Scored, score
+from mrot_scale.jobs.score_job import score
+from mrot_scale.jobs.score_outputs import Scored
 from mrot_scale.model.lightgbm_model import check_lightgbm_loads
 from mrot_scale.progress import Report, StageTimes, silent
 from mrot_scale.running.worker_checks import worker_versions

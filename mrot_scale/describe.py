@@ -26,7 +26,7 @@ from mrot_scale.digests import (
     table_partitions,
 )
 from mrot_scale.errors import DamagedDataError
-from mrot_scale.jobs.score_job import model_identity
+from mrot_scale.jobs.score_models import model_identity
 from mrot_scale.model.directory import ModelFiles
 from mrot_scale.model.persist import METHODS, load_model, model_schema
 from mrot_scale.running.commit import STAGES

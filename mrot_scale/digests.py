@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from mrot_scale.errors import DamagedDataError, DataError, MissingInputError, MrotError
-from mrot_scale.jobs.score_job import SCORES_FORMAT, SCORES_VERSION, TABLE_FORMAT
+from mrot_scale.jobs.score_outputs import SCORES_FORMAT, SCORES_VERSION, TABLE_FORMAT
 from mrot_scale.model.directory import FORMAT as MODEL_FORMAT
 from mrot_scale.model.directory import ModelFiles
 from mrot_scale.running.commit import STAGES, ObjectRef, RunFolder

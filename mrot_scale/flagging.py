@@ -17,7 +17,8 @@ from mrot_scale.errors import (
     MissingInputError,
     ModelMismatchError,
 )
-from mrot_scale.jobs.score_job import SCORES_FORMAT, model_identity
+from mrot_scale.jobs.score_models import model_identity
+from mrot_scale.jobs.score_outputs import SCORES_FORMAT
 from mrot_scale.jobs.service import open_scores
 from mrot_scale.model.persist import load_model
 from mrot_scale.running.publish import resolve

@@ -11,7 +11,7 @@ from mrot_scale.jobs.plan_ingest import plan_ingest
 from mrot_scale.jobs.plan_score import plan_score
 from mrot_scale.jobs.plan_text import Plan
 from mrot_scale.jobs.planning import plan_fit_job
-from mrot_scale.jobs.score_job import check_score_input, score_options
+from mrot_scale.jobs.score_choices import check_score_input, score_options
 from mrot_scale.model.persist import load_model
 from mrot_scale.reading.sources import open_source
 from mrot_scale.storing.ingestion import choose_columns, n_features

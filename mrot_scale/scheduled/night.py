@@ -12,7 +12,8 @@ from mrot_scale.digests import table_manifest
 from mrot_scale.drift import Drift, profile_drift, training_profile
 from mrot_scale.errors import GateError, LeftOutWarning, MissingInputError
 from mrot_scale.jobs.opening import AnyConfig, for_input, settled
-from mrot_scale.jobs.score_job import Audit, Scored, score
+from mrot_scale.jobs.score_job import Audit, score
+from mrot_scale.jobs.score_outputs import Scored
 from mrot_scale.jobs.score_report import looked_at, score_contents
 from mrot_scale.jobs.staged import Staged
 from mrot_scale.profiles import Profile

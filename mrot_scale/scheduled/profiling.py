@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from mrot_scale.config.job import Config
 from mrot_scale.errors import MrotError
-from mrot_scale.jobs.score_job import model_identity, score_options
+from mrot_scale.jobs.score_choices import score_options
+from mrot_scale.jobs.score_models import model_identity
 from mrot_scale.jobs.score_tasks import ScoreOptions, open_model
 from mrot_scale.jobs.service import encoded_rows
 from mrot_scale.model.persist import load_model, model_schema

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from mrot_scale.digests import Kind
 from mrot_scale.errors import DamagedDataError, ModelMismatchError, MrotError
-from mrot_scale.jobs.score_job import SCORES_FORMAT, SCORES_VERSION, TABLE_FORMAT
+from mrot_scale.jobs.score_outputs import SCORES_FORMAT, SCORES_VERSION, TABLE_FORMAT
 from mrot_scale.model.directory import FORMAT, FORMAT_VERSION
 from mrot_scale.model.persist import load_model
 from mrot_scale.storing.arrays import METADATA, ArraySpec

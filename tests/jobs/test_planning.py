@@ -26,7 +26,8 @@ from mrot_scale.jobs.plan_score import plan_score
 from mrot_scale.jobs.plan_text import Plan, StagePlan, duration_text, plan_text
 from mrot_scale.jobs.plan_workers import BASE_BYTES, machine_memory, worker_memory
 from mrot_scale.jobs.planning import plan_fit_job
-from mrot_scale.jobs.score_job import score, score_options
+from mrot_scale.jobs.score_choices import score_options
+from mrot_scale.jobs.score_job import score
 from mrot_scale.model.persist import load_model
 from mrot_scale.reading.sources import open_source
 from mrot_scale.running.commit import Journal

@@ -12,7 +12,7 @@ import pytest
 from mrot_scale import fit, ingest, score
 from mrot_scale.errors import UnwrittenReportWarning
 from mrot_scale.jobs import score_report
-from mrot_scale.jobs.score_job import Scored
+from mrot_scale.jobs.score_outputs import Scored
 from mrot_scale.storing.location import Location
 from tests.jobs.made import INLINE, TINY, folder_bytes, mixed_table, zarr_values
 from tests.places import KINDS, fresh_place
