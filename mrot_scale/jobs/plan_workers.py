@@ -10,8 +10,8 @@ from mrot_scale.jobs.plan_text import Plan, StagePlan
 from mrot_scale.running.cluster import local_workers
 from mrot_scale.threads import available_cores
 
-BASE_BYTES = 350 * MIB
-"""A worker that has imported everything and done nothing."""
+BASE_BYTES = 450 * MIB
+"""A worker that has imported and compiled everything, and done nothing else."""
 
 
 def plan_of(command: str, stages: list[StagePlan], config: Config, output_bytes: int) -> Plan:

@@ -58,7 +58,7 @@ class Tasks:
 def tasks(monkeypatch: pytest.MonkeyPatch) -> Tasks:
     """All tasks of jobs in this process."""
     counted = Tasks()
-    monkeypatch.setattr("mrot_scale.running.cluster.run_task", counted.run)
+    monkeypatch.setattr("mrot_scale.running.workers.run_task", counted.run)
     return counted
 
 
