@@ -74,7 +74,7 @@ FACTORS = {
         _views(
             none=[_NONE],
             gentle=[_GENTLE],
-            none_and_gentle=[_NONE, _GENTLE],
+            auto_and_gentle=[_AUTO, _GENTLE],
             gentle_and_separate=[_GENTLE, _SEPARATE],
             none_in_place_of_auto=[_NONE, _GENTLE, _SEPARATE],
             robust_in_place_of_gentle=[_AUTO, _ROBUST, _SEPARATE],

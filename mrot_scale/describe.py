@@ -151,7 +151,7 @@ def _view_facts(view: FittedView, config: ViewConfig, model: FittedModel) -> Fac
     columns = config.columns
     return {
         "scaling": config.model_dump(mode="json")["scaling"],
-        "decided": view.view.scaling if config.scaling == "auto" else None,
+        "decided": view.view.scaling if "auto" in config.scaling else None,
         "columns": None if columns is None else [names[c] for c in columns],
         "separate": config.separate,
         "relative": config.relative,

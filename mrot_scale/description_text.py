@@ -132,10 +132,10 @@ def _view_cells(view: Facts) -> Cells:
 
 
 def _scaling_text(view: Facts) -> str:
-    if view["decided"] is not None:
-        return f"{view['decided']} (auto)"
-    scaling = view["scaling"]
-    return scaling if isinstance(scaling, str) else name_text(", ".join(scaling))
+    was_left = view["decided"] is not None
+    scaling = view["decided"] if was_left else view["scaling"]
+    text = scaling if isinstance(scaling, str) else name_text(", ".join(scaling))
+    return f"{text} (auto)" if was_left else text
 
 
 def _columns_text(view: Facts) -> str:

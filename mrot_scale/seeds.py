@@ -6,6 +6,9 @@ import numpy as np
 
 
 def generator(seed: int, purpose: str, *counters: int) -> np.random.Generator:
-    """Return the generator of one purpose; the same arguments always give the same stream."""
+    """Return the generator of one purpose; the same arguments always give the same stream.
+
+    A last counter of 0 is as none: count from 1 where both are asked for.
+    """
     entropy = [seed, crc32(purpose.encode()), *counters]
     return np.random.default_rng(np.random.SeedSequence(entropy))

@@ -42,6 +42,16 @@ def test_by_default_there_are_two_passes_and_columns_are_looked_at_alone_too() -
     assert config.for_batches.model_copy(update={"alpha": config.alpha}) == config
 
 
+@pytest.mark.parametrize("unit", [1.0, 1e6])
+def test_a_view_that_auto_scaled_is_the_gentle_one_with_other_anchors(unit: float) -> None:
+    rows = normal_rows(600) * np.array([unit, *[1.0] * (normal_rows(1).shape[1] - 1)])
+    first, second, _ = MROT(hybrid="never").fit(rows).model_.views
+    same_coordinates = np.array_equal(first.view.apply(rows), second.view.apply(rows))
+    assert same_coordinates == (unit != 1.0)
+    for own, other in zip(first.anchors, second.anchors, strict=True):
+        assert not np.array_equal(own.rows, other.rows)
+
+
 @pytest.mark.parametrize("settings", [{"distrust": 0}, {"distrust": 0.0}, {"batch_rows": None}])
 def test_a_single_pass_has_three_plain_views_and_its_own_zones(settings: dict[str, Any]) -> None:
     config = method_config(**settings)

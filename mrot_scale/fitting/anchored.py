@@ -60,7 +60,9 @@ def view_anchors(points: Points, setup: Setup, order: Ids | None = None) -> tupl
     seen = None if plan.columns is None else varying[plan.columns]
     rows_left, size, seed = points.rows[ids], plan.anchor_rows, setup.plan.seed
     if plan.columns is None:
-        drawn = draw_evenly(rows_left, size, plan.n_sets, seed)
+        # Scaled by auto, it has the coordinates of the gentle view: other anchors tell more.
+        others = (1,) if points.view.is_scaled_by_choice else ()
+        drawn = draw_evenly(rows_left, size, plan.n_sets, seed, *others)
     else:
         drawn = draw_by_column(rows_left[:, varying], plan.columns, size, seed)
     return tuple(

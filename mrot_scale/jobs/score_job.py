@@ -60,7 +60,7 @@ class Job:
     models: Models
     source: Input
     outputs: Outputs
-    model: FittedModel
+    fitted: FittedModel
     options: ScoreOptions
     settings: Config
     audit: Audit | None
@@ -70,9 +70,11 @@ class Job:
     def folder(self) -> Location:
         return run_location(self.settings, self.outputs.scores)
 
-    @property
     def terms(self) -> Any:
-        """What has to be the same for two runs to give the same scores."""
+        """Return what has to be the same for two runs to give the same scores.
+
+        Read off the model's files, and off a store that is there by now.
+        """
         table = self.outputs.table
         written = {**asdict(self.options), "keep": list(self.options.keep)}
         written["parquet"] = None if table is None else table.address
@@ -81,7 +83,7 @@ class Job:
 
     def staged(self, store: FeatureStore, records: list[Record], run: RunFolder) -> Staged:
         groups = self.models.group_models(self.options, self.settings)
-        return Staged(store, records, run, self.model, self.options, groups)
+        return Staged(store, records, run, self.fitted, self.options, groups)
 
 
 def score(
@@ -153,7 +155,7 @@ def _score(job: Job, new_run: bool, start: float) -> Scored:
     source = job.source
     if source.is_object:  # what it holds is known only then
         _ingest_source(job, new_run)
-    terms = job.terms
+    terms = job.terms()
     was_done = is_done(job.outputs, job.folder, terms, new_run)
     if was_done:
         _report_if_lost(job)
@@ -185,8 +187,8 @@ def _ingest_source(job: Job, new_run: bool) -> None:
 def _run(job: Job, terms: Any, new_run: bool, start: float) -> None:
     """Score every chunk, let the audit see all of it, publish it, and report on it."""
     options, settings, audit = job.options, job.settings, job.audit
-    opened = job.source.opened(lambda found: check_score_input(job.model, found, options))
-    plan = plan_score(job.model, opened, options, settings, calibrated=False)
+    opened = job.source.opened(lambda found: check_score_input(job.fitted, found, options))
+    plan = plan_score(job.fitted, opened, options, settings, calibrated=False)
     plan.check()
     run = RunFolder.open(job.folder, terms, new_run=new_run)
     with begun(run, settings, plan) as log:

@@ -33,6 +33,10 @@ _HEAP_SHARE = 0.25
 _LEAST_EVENNESS = 0.5
 """Below it columns do not share a unit: unscaled, few of them would make all the distances."""
 
+_STRAY_SHARE = 0.01
+"""Rows at either end of a column whose distance is not counted then: one bad reading in a table of
+thousands does not decide how it is scaled."""
+
 
 @dataclass(frozen=True)
 class ViewSpec:
@@ -90,9 +94,18 @@ class View:
     @property
     def scaling(self) -> Scaling | tuple[Scaling, ...]:
         """The scaling it has: of auto, the one that the sample decided for."""
-        if self.spec.scaling != "auto":
-            return self.spec.scaling
-        return "gentle" if self.squash.any() else "none"
+        decided: Scaling = "gentle" if self.is_scaled_by_choice else "none"
+        asked = self.spec.scaling
+        if isinstance(asked, str):
+            return decided if asked == "auto" else asked
+        return tuple(decided if scaling == "auto" else scaling for scaling in asked)
+
+    @property
+    def is_scaled_by_choice(self) -> bool:
+        """Whether auto found that columns have to be scaled."""
+        asked = _scaling_of_each(self.spec.scaling, len(self.squash))
+        undecided = np.array([scaling == "auto" for scaling in asked], dtype=bool)
+        return bool((undecided & self.squash).any())
 
     @property
     def name(self) -> str:
@@ -162,15 +175,26 @@ def evenness(columns: Floats) -> float:
     """Return how evenly columns share the variance: from 0, one has it all, to 1, all alike.
 
     By the participation ratio, squared sum over sum of squares. Columns of at most two values are
-    left out: a flag is a choice, and has no unit that could differ from the others'.
+    left out, unless there is only one other: a flag is a choice, and has no unit that could differ
+    from the others'.
     """
     counted = [column for column in columns.T if len(np.unique(column)) > 2]
+    if len(counted) == 1:  # which may still be all that distances are made of
+        counted = [column for column in columns.T if np.ptp(column) > 0]
     if len(counted) < 2:
         return 1.0
-    widest = max(np.ptp(column) for column in counted)
-    variances = np.array([(column / widest).var() for column in counted])
+    usual = [_without_strays(column) for column in counted]
+    widest = max(np.ptp(column) for column in usual)
+    if widest == 0:
+        return 1.0
+    variances = np.array([(column / widest).var() for column in usual])
     carrying = float(variances.sum() ** 2 / (variances**2).sum())
     return (carrying - 1) / (len(counted) - 1)
+
+
+def _without_strays(column: Floats) -> Floats:
+    low, high = np.quantile(column, [_STRAY_SHARE, 1 - _STRAY_SHARE])
+    return np.clip(column, low, high)
 
 
 def _center_and_scale(column: Floats, scaling: Scaling) -> tuple[float, float]:

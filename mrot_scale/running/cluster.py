@@ -1,7 +1,7 @@
 """Workers, wherever they are. The only importer of Dask.
 
-What goes through the scheduler is tasks (names and small values) and records. Timeouts are set
-here, none is left at "for ever".
+What goes through the scheduler is tasks (names and small values) and records. Nothing is waited for
+"for ever": how long a task may take to answer is set where tasks are underway.
 """
 
 import asyncio

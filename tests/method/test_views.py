@@ -81,6 +81,9 @@ def test_auto_decides_for_its_own_columns_alone() -> None:
     assert both.squash.tolist() == [False] * 4
     three = fit_view(ViewSpec(("auto", "auto", "auto", "standard")), X)
     assert three.squash.tolist() == [True, True, True, False]
+    assert both.scaling == ("none", "none", "none", "standard")
+    assert three.scaling == ("gentle", "gentle", "gentle", "standard")
+    assert (both.is_scaled_by_choice, three.is_scaled_by_choice) == (False, True)
     np.testing.assert_array_equal(
         three.apply(X), fit_view(ViewSpec(("gentle", "gentle", "gentle", "standard")), X).apply(X)
     )
@@ -102,6 +105,27 @@ def test_columns_of_at_most_two_values_have_no_part_in_evenness(
     X = UNIT_COLUMNS[:60] * [1, 2, 3, 4]
     beside = np.column_stack([flags * unit, np.full(60, constant), X])
     assert evenness(beside) == evenness(X)
+
+
+@pytest.mark.parametrize("reading", [30.0, 1e6, -1e30])
+def test_a_few_bad_readings_do_not_decide_how_a_table_is_scaled(reading: float) -> None:
+    X = UNIT_COLUMNS.copy()
+    X[[3, 40, 77, 400], 2] = reading
+    assert evenness(X) == pytest.approx(evenness(UNIT_COLUMNS), abs=0.02)
+    assert fit_view(ViewSpec("auto"), X).scaling == "none"
+
+
+@pytest.mark.parametrize(("deviation", "decided"), [(0.5, "none"), (1e4, "gentle")])
+def test_one_wide_column_beside_flags_is_scaled(deviation: float, decided: Scaling) -> None:
+    flags = UNIT_COLUMNS > 0
+    X = np.column_stack([deviation * UNIT_COLUMNS[:, 0], flags, np.ones(len(flags))])
+    assert fit_view(ViewSpec("auto"), X).scaling == decided
+
+
+def test_columns_that_are_nearly_one_value_stay_as_they_are() -> None:
+    X = np.zeros((500, 3))
+    X[:4] = np.random.default_rng(0).uniform(1, 9, (4, 3))
+    assert evenness(X) == 1
 
 
 @given(unit=st.floats(1e-250, 1e250), order=st.permutations(range(4)))
