@@ -56,7 +56,7 @@ def train_stage(fit: FitSizes) -> StagePlan:
 def judge_stage(fit: FitSizes) -> StagePlan:
     """What trees over plain columns lose is measured."""
     n_rows = fit.part_rows[0]
-    need = table("rows", n_rows, fit.n_features, 5) + table("outputs and targets", n_rows, 1, 16)
+    need = table("rows", n_rows, fit.n_features, 6) + table("outputs and targets", n_rows, 1, 16)
     return stage_of("judge", 1, (fit.first_bytes + 16 * n_rows, 0), need, fit.rows_setting)
 
 
