@@ -4,6 +4,7 @@ import multiprocessing
 import os
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -95,7 +96,7 @@ def _results(units: Sequence[Unit], jobs: int) -> Iterator[tuple[int, list[Cell]
         return
     _start_small()
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(jobs, mp_context=context) as pool:
+    with ProcessPoolExecutor(jobs, mp_context=context, initializer=_end_with_parent) as pool:
         futures = {pool.submit(run_unit, unit): number for number, unit in enumerate(units)}
         try:
             for future in as_completed(futures):
@@ -113,6 +114,18 @@ def _start_small() -> None:
     """Let the native libraries of the processes started from here begin with one thread."""
     start_native_libraries_small()
     os.environ.setdefault("NUMBA_NUM_THREADS", "1")
+
+
+def _end_with_parent() -> None:
+    """End this process once the one that started it is gone: its pool would wait for ever."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+
+    def watch() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def run_unit(unit: Unit) -> list[Cell]:

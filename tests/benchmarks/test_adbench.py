@@ -1,12 +1,15 @@
 """The detection benchmark at toy size: same splits for all, nothing lost, nothing twice."""
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil  # type: ignore[import-untyped]
 import pytest
 
 from benchmarks import adbench, quality_cells, quality_methods, quality_runs
@@ -199,6 +202,20 @@ def test_two_processes_find_the_same(run: Callable[..., int], tmp_path: Path) ->
     run("--jobs", "2", methods="iforest", out="spawned")
     spawned = json.loads((tmp_path / "spawned" / "adbench.json").read_text())["rows"]
     assert [row["roc"] for row in spawned] == [row["roc"] for row in alone]
+
+
+def test_processes_end_when_the_run_is_killed(data: Path, tmp_path: Path) -> None:
+    places = ["--data", str(data), "--out", str(tmp_path / "out"), "--seeds", "50", "--jobs", "2"]
+    command = [sys.executable, "-m", "benchmarks.adbench", *places, "--methods", "pipeline"]
+    started = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    assert started.stderr is not None
+    assert "[1/" in started.stderr.readline()
+    children = psutil.Process(started.pid).children(recursive=True)
+    started.kill()
+    started.wait(timeout=60)
+    assert len(children) >= 2
+    assert psutil.wait_procs(children, timeout=60)[1] == []
+    started.stderr.close()
 
 
 def test_one_half_is_run_by_the_hash_over_the_whole_folder(
