@@ -141,7 +141,7 @@ def test_scores_on_s3_are_one_dataset_with_the_date_column(done: Remote) -> None
 @pytest.mark.long
 def test_a_model_fitted_on_s3_is_the_one_fitted_on_disk(job: Remote, local: Job) -> None:
     night = job.night(1)
-    assert job.output.names() == ["models", "reports", "runs", "scores"]
+    assert job.output.names() == ["history.html", "models", "reports", "runs", "scores"]
     assert job.scores().drop_columns(["date"]).sort_by("reading").equals(local.scores(1))
     there = job.output / "models" / str(night.model) / "model"
     here = local.output / "models" / local.state(1)["published"]["model"] / "model"
