@@ -12,7 +12,8 @@ from mrot_scale.reading.parts import Format
 from mrot_scale.reading.stream import rows_per_batch
 from mrot_scale.storing.location import Location
 
-_BUFFER_BYTES = 1 << 20  # per column
+_BUFFER_BYTES, _REMOTE_BUFFER_BYTES = 1 << 16, 1 << 20
+"""Per column: small, for there may be hundreds; larger where every read is a request."""
 
 
 @contextmanager
@@ -23,7 +24,7 @@ def _parquet(location: Location) -> Iterator[Any]:
         pq.ParquetFile(
             file,
             pre_buffer=False,
-            buffer_size=_BUFFER_BYTES,
+            buffer_size=_BUFFER_BYTES if location.is_local else _REMOTE_BUFFER_BYTES,
             page_checksum_verification=True,
         ) as parquet,
     ):

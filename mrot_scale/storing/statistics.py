@@ -68,7 +68,7 @@ class ColumnStatistics:
         self._moments = _Moments(none, none.astype(np.longdouble), none.astype(np.longdouble))
         self._min, self._max = np.full(n_columns, np.inf), np.full(n_columns, -np.inf)
         self._bad_rows: list[list[int]] = [[] for _ in range(n_columns)]
-        self._sample = _RowSample(n_columns, sample_rows)
+        self._sample = _RowSample(n_columns, sample_rows, self._block_rows)
 
     def add(self, rows: Floats, stored: Singles) -> None:
         """Take the next rows (n, d) as read and, less their origin, as written."""
@@ -180,35 +180,40 @@ class ColumnStatistics:
 class _RowSample:
     """A uniform sample of rows: those with the smallest random keys of all."""
 
-    def __init__(self, n_columns: int, n_kept: int) -> None:
+    def __init__(self, n_columns: int, n_kept: int, block_rows: int) -> None:
         self._n_kept = n_kept
         self._limit = np.uint64(2**64 - 1)
         """Rows with a larger key are not in the sample."""
 
-        self._keys: NDArray[np.uint64] = np.empty(0, dtype=np.uint64)
-        self._rows = np.empty((0, n_columns))
+        self._n_held = 0
+        # One buffer: arrays that grow leave holes in memory that nothing else fits into.
+        self._keys = np.empty(2 * n_kept + block_rows, dtype=np.uint64)
+        self._rows = np.empty((len(self._keys), n_columns))
 
     def add(self, values: Floats, block: int) -> None:
         """Take the next block (d, n), by its number."""
         draws = generator(0, "statistics", block)
         keys = draws.integers(0, 2**64, size=(values.shape[1],), dtype=np.uint64)
         chosen = np.flatnonzero(keys <= self._limit)
-        self._keys = np.concatenate([self._keys, keys[chosen]])
-        self._rows = np.concatenate([self._rows, values[:, chosen].T])
-        if len(self._keys) > 2 * self._n_kept:
+        held = slice(self._n_held, self._n_held + len(chosen))
+        self._keys[held], self._rows[held] = keys[chosen], values[:, chosen].T
+        self._n_held = held.stop
+        if self._n_held > 2 * self._n_kept:
             self._prune()
 
     def columns(self) -> Floats:
         """Return the sample (d, n)."""
         self._prune()
-        return self._rows.T
+        return self._rows[: self._n_held].T
 
     def _prune(self) -> None:
         # Stable: of equal keys the earlier row stays, as it stands before the later one.
-        order = np.argsort(self._keys, kind="stable")[: self._n_kept]
-        self._keys, self._rows = self._keys[order], self._rows[order]
-        if 0 < self._n_kept == len(order):
-            self._limit = np.max(self._keys)
+        order = np.argsort(self._keys[: self._n_held], kind="stable")[: self._n_kept]
+        self._n_held = len(order)
+        self._keys[: self._n_held] = self._keys[order]
+        self._rows[: self._n_held] = self._rows[order]
+        if 0 < self._n_kept == self._n_held:
+            self._limit = np.max(self._keys[: self._n_held])
 
 
 def _moments(values: Floats | Wide, is_finite: Truths | None) -> _Moments:
