@@ -48,6 +48,12 @@ def run(given: argparse.Namespace) -> None:
 
 def read_table(path: Path) -> tuple[Floats, Ints]:
     """Return the rows of one file and 1 for each that is positive."""
+    rows, classes = read_classes(path)
+    return rows, np.array([name == _POSITIVE for name in classes], dtype=np.int64)
+
+
+def read_classes(path: Path) -> tuple[Floats, tuple[str, ...]]:
+    """Return the rows of one file and the class of each."""
     with path.open(newline="", encoding="utf-8") as lines:
         cells = [
             [cell.strip() for cell in line]
@@ -58,8 +64,7 @@ def read_table(path: Path) -> tuple[Floats, Ints]:
     if len(widths) != 1 or widths == {1}:
         raise DataError(f"{path.name}: expected rows of equal length, found {sorted(widths)}.")
     *columns, classes = zip(*cells, strict=True)
-    labels = np.array([name == _POSITIVE for name in classes], dtype=np.int64)
-    return np.hstack([as_features(column) for column in columns]), labels
+    return np.hstack([as_features(column) for column in columns]), classes
 
 
 def as_features(cells: Sequence[str]) -> Floats:
