@@ -129,7 +129,7 @@ FACTORS = {
         common={"views": [_NONE, _ROBUST]},
     ),
     "first_alpha": Factor("Zone mass of the first pass", _each("first_alpha", 0.04, 0.16, 0.3)),
-    "company": Factor("Neighbours that share their rarity", _each("company", 0, 5, 10, 20, 50)),
+    "company": Factor("Neighbours that share their rarity", _each("company", 0, 5, 12, 20, 50)),
     "loneliness": Factor("What lying apart counts", _each("loneliness", 0, 0.1, 0.25, 0.5, 1.0)),
 }
 """By the names the command line uses."""

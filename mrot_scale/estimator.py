@@ -164,7 +164,7 @@ class MROT(OutlierMixin, BaseEstimator):
         views: Any = None,
         distrust: float = 0.1,
         first_alpha: float = 0.16,
-        company: int = 10,
+        company: int = 12,
         loneliness: float = 0.0,
         label_rows: int = 20_000,
         regressor: Any = "lightgbm",

@@ -90,7 +90,7 @@ class MethodConfig(Settings):
     first_alpha: float = Field(default=0.16, gt=0, lt=0.5)
     """Zone mass of the first pass: wide, so that groups of anomalies cannot hide in it."""
 
-    company: int = Field(default=10, ge=0)
+    company: int = Field(default=12, ge=0)
     """Neighbours in the sample whose rarity counts beside a row's own; 0: none. Only after a first
     pass, and not where efforts are relative to those around."""
 
