@@ -31,7 +31,7 @@ _LEAST_POSITIVE = 20
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
-    return exit_code(run, _parser().parse_args(arguments))
+    return exit_code(run, tables_parser("python -m benchmarks.keel", __doc__).parse_args(arguments))
 
 
 def run(given: argparse.Namespace) -> None:
@@ -85,11 +85,10 @@ def why_not(name: str, labels: Ints) -> str | None:
     return "positive rows are not the rare ones" if labels.mean() >= 0.5 else None
 
 
-def _parser() -> argparse.ArgumentParser:
+def tables_parser(prog: str, description: str | None) -> argparse.ArgumentParser:
+    """Return the command line of what makes sets of a folder of tables."""
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.keel",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        prog=prog, description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--tables", type=Path, required=True, help="folder of .dat files")
     parser.add_argument("--out", type=Path, required=True, help="folder for .npz files")

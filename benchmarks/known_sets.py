@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.command_line import exit_code
-from benchmarks.keel import read_classes
+from benchmarks.keel import read_classes, tables_parser
 from benchmarks.quality_sets import Floats, Ints
 from mrot_scale.errors import MissingInputError
 from mrot_scale.seeds import generator
@@ -31,7 +31,9 @@ _LETTER_ROWS = (1_500, 100)
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
-    return exit_code(run, _parser().parse_args(arguments))
+    return exit_code(
+        run, tables_parser("python -m benchmarks.known_sets", __doc__).parse_args(arguments)
+    )
 
 
 def run(given: argparse.Namespace) -> None:
@@ -77,17 +79,6 @@ RECIPES: dict[str, Callable[[Floats, Words], tuple[Floats, Ints]]] = {
     "wdbc": partial(one_class, "M", 10),
 }
 """How the set is made of each table."""
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.known_sets",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("--tables", type=Path, required=True, help="folder of .dat files")
-    parser.add_argument("--out", type=Path, required=True, help="folder for .npz files")
-    return parser
 
 
 if __name__ == "__main__":
