@@ -106,7 +106,7 @@ class MROT(OutlierMixin, BaseEstimator):
         "lightgbm", "boosting", "svr", "knn", "auto" (k-fold validation), or an object.
     hybrid : {"auto", "never", "always"}
         Give the trees the efforts against anchors as columns: "auto" where trees over plain columns
-        lose more than a point of AUC or of rank correlation. Scoring is slower then.
+        lose more than half a point of AUC or of rank correlation. Scoring is slower then.
     non_finite : {"reject", "impute", "score-nan"}
         What to do with NaN and infinity: an error, column medians, or NaN scores for such rows.
     preset : {"paper"}, optional

@@ -27,7 +27,10 @@ from mrot_scale.storing.schema import Schema
 Floats = NDArray[np.float64]
 
 RARITY_ROWS = 65_536
-"""Rows sent to the anchors at a time: each has an effort for every set."""
+"""Most rows sent to the anchors at a time."""
+
+_RARITY_VALUES = 2**21
+"""Efforts of them at a time: each row has one for every set of a view."""
 
 
 @dataclass(frozen=True)
@@ -87,8 +90,9 @@ def view_rarities(
     Where rows keep company, it is shared.
     """
     found = np.empty((len(rows), len(views)))
-    for start in range(0, len(rows), RARITY_ROWS):
-        block = slice(start, start + RARITY_ROWS)
+    size = rarity_rows(max(len(view.anchors) for view in views))
+    for start in range(0, len(rows), size):
+        block = slice(start, start + size)
         for number, (view, settings) in enumerate(zip(views, config.views, strict=True)):
             problem = problem_of(config, settings)
             routes = view.routes(rows[block], problem, threads)
@@ -97,6 +101,11 @@ def view_rarities(
             points = views[company.view].view.apply(rows[block])
             found[block] = company.shared(points, found[block], threads=threads)
     return found
+
+
+def rarity_rows(n_sets: int) -> int:
+    """Return how many rows are sent at a time to the anchors of a view of so many sets."""
+    return min(RARITY_ROWS, _RARITY_VALUES // n_sets)
 
 
 @dataclass(frozen=True)

@@ -135,7 +135,8 @@ def test_the_paper_knows_one_pass_and_plain_trees() -> None:
     [
         (5_000, 3, False, 512, 16),
         (5_000, 3, True, 512, 18),
-        (5_000, 50, True, 512, 32),
+        (5_000, 50, True, 512, 50),
+        (5_000, 300, True, 512, 128),
         (300, 3, False, 150, 16),
         (5, 3, False, 5, 1),  # the whole of a tiny table, once
         (5, 3, True, 5, 3),  # and once for each of its columns

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from mrot_scale import MROT
 from mrot_scale.method.calibrate import Calibration, calibrate_values
 from mrot_scale.method.efforts import Problem
-from mrot_scale.scoring import mean_rarity
+from mrot_scale.scoring import mean_rarity, rarity_rows
 from tests.tables import normal_rows
 
 Floats = NDArray[np.float64]
@@ -113,3 +113,7 @@ def test_rarities_do_not_depend_on_how_many_rows_are_sent_at_a_time(
     monkeypatch.setattr("mrot_scale.scoring.RARITY_ROWS", 33)
     assert model.rarity(new).tobytes() == together.tobytes()
     assert model.rarity(new[:0]).shape == (0, 3)
+
+
+def test_views_of_many_sets_are_sent_fewer_rows_at_a_time() -> None:
+    assert [rarity_rows(n_sets) for n_sets in (1, 16, 32, 128)] == [65_536] * 3 + [16_384]

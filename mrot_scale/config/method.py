@@ -108,7 +108,7 @@ class MethodConfig(Settings):
     """Score model: lightgbm, boosting, svr, knn, auto (by validation), custom (from Python)."""
 
     hybrid: Literal["auto", "never", "always"] = "auto"
-    """Give the trees efforts as columns: always, never, or auto (if they lose a point without)."""
+    """Give the trees efforts as columns: always, never, or auto (where they lose half a point)."""
 
     folds: int = Field(default=5, ge=2)
     """Folds behind the out-of-fold outputs that calibrate the score model."""

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from mrot_scale.jobs.plan_text import StagePlan
 from mrot_scale.method.nearest import block_rows
-from mrot_scale.scoring import RARITY_ROWS
+from mrot_scale.scoring import rarity_rows
 from mrot_scale.terminal_text import size_text
 
 MIB = 2**20
@@ -67,7 +67,7 @@ def routing_matrices(n_rows: int, n_anchors: int, eps: float) -> Need:
 
 def routed_efforts(n_rows: int, n_sets: int) -> Need:
     """Return the memory to find how rare the efforts of rows against all sets of a view are."""
-    return table("efforts", min(n_rows, RARITY_ROWS), n_sets, EFFORT_COPIES)
+    return table("efforts", min(n_rows, rarity_rows(n_sets)), n_sets, EFFORT_COPIES)
 
 
 def company_search(n_rows: int, n_company: int, width: int, count: int) -> Need:

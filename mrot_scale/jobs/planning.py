@@ -205,13 +205,15 @@ def _company_stage(fit: FitSizes) -> list[StagePlan]:
 
 def _label_stage(fit: FitSizes) -> StagePlan:
     at_once, n_efforts = min(fit.largest, ROUTE_BLOCK_ROWS), fit.n_sets
+    held = sum(plan.n_sets for plan in fit.anchors)
     if not fit.config.two_passes:
         at_once, n_efforts = fit.largest, fit.setups[0].plan.repeats
+        held = fit.n_views * n_efforts
     need = table("efforts", at_once, n_efforts, EFFORT_COPIES)
-    need += table("efforts held", fit.largest, fit.n_views * n_efforts, 1)
+    need += table("efforts held", fit.largest, held, 1)
     need += table("values", fit.largest, 2 * fit.n_views + 4, 2)
     if fit.n_company and fit.n_parts > 1:
         need += fit.points(fit.largest) + fit.company(fit.largest)
-    read = fit.n_views * (8 * fit.n_labelled * n_efforts + fit.n_parts * 8 * fit.part_rows[0])
+    read = 8 * fit.n_labelled * held + fit.n_views * fit.n_parts * 8 * fit.part_rows[0]
     written = 8 * fit.n_labelled * (1 + fit.n_views)
     return stage_of("label", fit.n_parts, (read, written), need, fit.rows_setting)

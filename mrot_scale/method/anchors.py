@@ -48,8 +48,8 @@ LIFT_LIMIT = 100.0
 LIFT_COLUMNS = 1_024
 """Fewest columns at which the lifted search is the faster one (python -m benchmarks.solvers)."""
 
-SEPARATE_COLUMNS = 32
-"""Most columns that are looked at one by one."""
+SEPARATE_COLUMNS = 128
+"""Most columns that are looked at one by one: all of a table that is not wide."""
 
 SLACK = 1e-9
 """Routes are equally good up to this share of the range of the prices, which is rounding."""
@@ -100,8 +100,8 @@ class AnchorSet:
 def separate_columns(n_columns: int, n_sets: int) -> Ids:
     """Return the column of each anchor set where columns are looked at one by one.
 
-    Each column has as many sets as the others, together at least `n_sets`. Of a wide table it is a
-    draw of columns, the same for every seed: what is seen is no matter of luck.
+    Each column has as many sets as the others, together at least `n_sets`. Of very many columns it
+    is a draw, another one for each number of them: a column that happens not to vary changes it.
     """
     drawn = generator(0, "columns").permutation(n_columns)[:SEPARATE_COLUMNS]
     return np.tile(np.sort(drawn), -(-n_sets // len(drawn)))

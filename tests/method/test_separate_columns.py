@@ -27,7 +27,7 @@ def _seeing(columns: Ids | None) -> AnchorSet:
 
 
 @examples(100)
-@given(st.integers(1, 80), st.integers(1, 100))
+@given(st.integers(1, 160), st.integers(1, 200))
 def test_every_column_has_equally_many_sets(n_columns: int, n_sets: int) -> None:
     found = separate_columns(n_columns, n_sets)
     columns, counts = np.unique(found, return_counts=True)
