@@ -41,6 +41,12 @@ class TableStream:
     read: Read
     """Opens a new pass over some columns, in the fixed order of the source."""
 
+    def has_rows(self) -> bool:
+        """Tell whether there is any row, reading no more than the beginning."""
+        if self.n_rows is not None:
+            return self.n_rows > 0
+        return next(self.read(self.schema.names[:1]), None) is not None
+
 
 def rows_per_batch(n_columns: int) -> int:
     """Return how many rows one batch may have, fewer for very wide tables."""

@@ -27,7 +27,7 @@ from mrot_scale.reading.sources import open_source
 from mrot_scale.scheduled.choosing import choose_model
 from mrot_scale.scheduled.inputs import are_same
 from mrot_scale.scheduled.layout import Layout
-from mrot_scale.scheduled.night import Night, has_rows, nightly
+from mrot_scale.scheduled.night import Night, nightly
 from mrot_scale.scheduled.partitions import (
     Lake,
     Partition,
@@ -260,7 +260,7 @@ class _Run:
 def _has_rows(lake: Lake, partition: Partition, config: Config) -> bool:
     if not lake.files(partition):
         return False
-    return has_rows(open_source(lake.folder(partition), id_column=config.nightly.id))
+    return open_source(lake.folder(partition), id_column=config.nightly.id).has_rows()
 
 
 def _failed(partition: Partition, why: Why, code: int, reason: str) -> Outcome:

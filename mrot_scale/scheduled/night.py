@@ -149,7 +149,7 @@ class _Job:
             raise MissingInputError(f"No table files in {lake.folder(self._partition)}.")
         self._record.facts["inputs"] = [f.to_json() for f in listed(parts)]
         stream = open_source(lake.folder(self._partition), id_column=self._config.nightly.id)
-        if not has_rows(stream):
+        if not stream.has_rows():
             return self._empty()
         choice = self._choose(lake)
         if not self._again and self._is_done(parts, choice):
@@ -386,13 +386,6 @@ class _Job:
             warnings=[f"{f.gate}: {f.message}" for f in self._findings if f.level == "warn"],
             seconds=self._record.facts["seconds"],
         )
-
-
-def has_rows(stream: TableStream) -> bool:
-    """Tell whether a table has any row, reading no more than its beginning."""
-    if stream.n_rows is not None:
-        return stream.n_rows > 0
-    return next((batch for batch in stream.read(stream.schema.names[:1])), None) is not None
 
 
 def published_files(scores: Location) -> dict[str, dict[str, Any]]:

@@ -1,10 +1,18 @@
 """Streams: batches cut to size, columns checked."""
 
+from collections.abc import Iterator
+
 import pyarrow as pa
 import pytest
 
 from mrot_scale.errors import DataError
-from mrot_scale.reading.stream import BATCH_ROWS, listed, projecting, rows_per_batch
+from mrot_scale.reading.stream import (
+    BATCH_ROWS,
+    TableStream,
+    listed,
+    projecting,
+    rows_per_batch,
+)
 from tests.reading.samples import sample
 
 
@@ -33,3 +41,22 @@ def test_columns_that_are_not_there_are_refused_with_those_that_are(columns: lis
 
 def test_long_lists_are_shortened() -> None:
     assert listed(["a", "b", "c"], limit=2) == "'a', 'b' and 1 more"
+
+
+@pytest.mark.parametrize("n_rows", [0, 1, 3 * BATCH_ROWS])
+@pytest.mark.parametrize("is_known", [True, False])
+def test_whether_there_are_rows_takes_no_more_than_the_beginning(
+    n_rows: int, is_known: bool
+) -> None:
+    table, n_read = sample(n_rows), 0
+
+    def batches(wanted: pa.Schema) -> Iterator[pa.RecordBatch]:
+        nonlocal n_read
+        for batch in table.select(wanted.names).to_batches(max_chunksize=BATCH_ROWS):
+            n_read += batch.num_rows
+            yield batch
+
+    read = projecting("it", table.schema, batches)
+    stream = TableStream("it", table.schema, (), n_rows if is_known else None, {}, (), read)
+    assert stream.has_rows() is (n_rows > 0)
+    assert n_read <= (0 if is_known else BATCH_ROWS)
