@@ -39,6 +39,28 @@ def planted_tables(n_rows: int, share: float, seed: int) -> Iterator[Planted]:
         yield Planted(make.__name__, rows, kind, disturbed)
 
 
+def wide_table(n_rows: int, n_odd: int, seed: int) -> Planted:
+    """Return 200 columns that eight causes explain, in three clusters of unequal spread.
+
+    Half of the odd rows are two small groups of their own; the others have each half of their
+    columns from another row.
+    """
+    rng = np.random.default_rng([seed, 200])
+    causes, cluster = rng.normal(size=(8, 200)), rng.integers(3, size=n_rows)
+    own = rng.normal(size=(n_rows, 8)) @ causes + np.sqrt(2) * rng.normal(size=(n_rows, 200))
+    rows = 3 * rng.normal(size=(3, 200))[cluster] + np.array([0.6, 1.0, 1.5])[cluster, None] * own
+    kind, disturbed = np.full(n_rows, "normal", dtype="<U7"), np.zeros(rows.shape, dtype=bool)
+    grouped, broken = np.array_split(rng.permutation(n_rows)[:n_odd], 2)
+    kind[grouped], kind[broken] = "grouped", "broken"
+    groups = 3.5 * rng.normal(size=(2, 200))
+    rows[grouped] = groups[np.arange(len(grouped)) % 2] + 0.4 * own[grouped]
+    disturbed[grouped] = True
+    disturbed[broken] = rng.random((len(broken), 200)) < 0.5
+    others = rows[rng.integers(n_rows, size=len(broken))]
+    rows[broken] = np.where(disturbed[broken], others, rows[broken])
+    return Planted("wide", rows, kind, disturbed)
+
+
 def correlated(
     n_rows: int, places: NDArray[np.int64], rng: np.random.Generator
 ) -> tuple[Floats, Bools]:

@@ -4,7 +4,8 @@
         [--loneliness 0.5]
 
 The tables are those of `benchmarks.explanations`: pump readings, columns that a few causes explain,
-clusters, and skewed columns. Every detector learns from one half of the rows, without labels, and
+clusters, and skewed columns; and one of 200 columns, with a quarter of the rows and as many planted
+ones. Every detector learns from one half of the rows, without labels, and
 scores the other. Ours stands there as it comes, and with `loneliness`. Peers see standardised
 columns, without which neighbour distances would see the widest alone.
 """
@@ -19,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.command_line import chosen_names, exit_code
-from benchmarks.explanation_tables import Planted, planted_tables
+from benchmarks.explanation_tables import Planted, planted_tables, wide_table
 from benchmarks.quality_families import LIBRARIES
 from benchmarks.quality_peers import PEERS
 from benchmarks.record import claim_folder, json_lines, versions
@@ -27,7 +28,7 @@ from mrot_scale import MROT
 from mrot_scale.config.scoring import Method
 
 REPORT = "planted.json"
-TABLES = ("pumps", "correlated", "clusters", "skewed")
+TABLES = ("pumps", "correlated", "clusters", "skewed", "wide")
 _METHODS: tuple[Method, ...] = ("model", "effort")
 _PEER_KEYS = ("iforest", "knn", "lof")
 
@@ -53,7 +54,7 @@ def run(options: argparse.Namespace) -> None:
 
 def measured(options: argparse.Namespace, seed: int) -> Iterator[dict[str, Any]]:
     """Yield for each table, kind of anomaly and method what was found."""
-    for planted in planted_tables(int(options.rows), options.share, seed):
+    for planted in tables_of(int(options.rows), options.share, seed):
         if planted.name not in options.tables:
             continue
         order = np.random.default_rng(seed).permutation(len(planted.rows))
@@ -62,6 +63,12 @@ def measured(options: argparse.Namespace, seed: int) -> Iterator[dict[str, Any]]
         scores = ours(*parts, seed, 0.0) | ours(*parts, seed, options.loneliness)
         scores |= peers(*parts, seed)
         yield from found_by_kind(planted, test, scores, seed)
+
+
+def tables_of(n_rows: int, share: float, seed: int) -> Iterator[Planted]:
+    """Yield all tables of one seed."""
+    yield from planted_tables(n_rows, share, seed)
+    yield wide_table(n_rows // 4, int(share * n_rows), seed)
 
 
 def ours(train: Floats, test: Floats, seed: int, loneliness: float) -> dict[str, Floats]:
