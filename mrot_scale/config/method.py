@@ -73,7 +73,7 @@ class MethodConfig(Settings):
             ViewConfig(scaling="auto", tables="narrow"),
             ViewConfig(scaling="gentle", tables="narrow"),
             ViewConfig(scaling="robust", separate=True, alpha=0.1, tables="narrow"),
-            ViewConfig(scaling="none", relative=True, alpha=0.02, tables="wide"),
+            ViewConfig(scaling="none", relative=True, alpha=0.015, tables="wide"),
             ViewConfig(scaling="robust", relative=True, alpha=0.01, distrust=0.05, tables="wide"),
         ),
         min_length=1,
